@@ -9,6 +9,13 @@ rows overwritten with the values they have, the same rows read and compared, and
 time to live, deletions, logged batches, conditions, an index, counters, slices of what lives a minute). The set
 of keys is bounded, so that what is on the disk must be too. Every ten minutes a snapshot is taken and removed. Prints a
 line each --every seconds and a verdict: the second half is held against the first. A wrong answer ends it.
+
+    bench/soak.py --day --minutes 60
+
+Compresses a day: 24 lines, each an hour with its chores (`soak_day.py`) beside the load: flushes, compactions, tables made and
+dropped, imports after TRUNCATE, consumers of changes that come, fall behind and leave, snapshots, a stop and a `kill -9`.
+At the end all of that is taken back, and log, files, memory and descriptors must be where they began. The snapshots that stay until then do not
+count as growth.
 """
 
 import argparse
@@ -23,6 +30,7 @@ import urllib.request
 from pathlib import Path
 
 from servers import ROOT, Helenus, machine, write_section
+from soak_day import Day
 
 CONFIG = """commitlog_sync: group
 memtable_heap_space: 32MiB
@@ -57,6 +65,21 @@ class Soaked(Helenus):
         subprocess.run([self.binary, "admin", *words, "--data", self.folder / "data"], check=True,
                        stdout=subprocess.DEVNULL)
 
+    def shell(self, statements):
+        """What the shell prints of them."""
+        return subprocess.run([self.binary, "shell", "--host", self.address, "-e", statements], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+
+    def run(self, *words):
+        """A command on the data directory."""
+        return subprocess.run([self.binary, *map(str, words), "--data", self.folder / "data"], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+
+    def kill(self):
+        """As `kill -9`: the process has no say."""
+        self.process.kill()
+        self.process.wait()
+
     def figures(self):
         page = urllib.request.urlopen(f"http://{self.http}/metrics", timeout=60).read().decode()
         found = {}
@@ -65,7 +88,7 @@ class Soaked(Helenus):
                 found[name] = found.get(name, 0) + float(value)
         data = self.folder / "data"
         found["log"] = sum(file.stat().st_size for file in (data / "commitlog").glob("*.log"))
-        found["disk"] = disk_bytes(data / "data")
+        found["disk"], found["snapshots"] = disk_bytes(data / "data")
         found["rss"], found["files"] = resident_bytes(self.pid), len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
         found["cpu"] = cpu_seconds(self.pid)
         return found
@@ -81,14 +104,16 @@ def cpu_seconds(pid):
 
 
 def disk_bytes(folder):
-    """Files go while we look."""
-    total = 0
+    """Of all files, and of those in snapshots. Files go while we look."""
+    total, of_snapshots = 0, 0
     for file in folder.rglob("*"):
         try:
-            total += file.stat().st_size if file.is_file() else 0
+            size = file.stat().st_size if file.is_file() else 0
         except FileNotFoundError:
-            pass
-    return total
+            continue
+        total += size
+        of_snapshots += size if "snapshots" in file.parts else 0
+    return total, of_snapshots
 
 
 def loads(arguments, server, seconds):
@@ -130,9 +155,11 @@ def results(started, folder):
 
 def row_of(minute, seconds, before, now, outcome):
     requests, wrong, p99 = outcome
+    # Counters begin anew with a process.
+    before = {name: value if now.get(name, 0) >= value else 0 for name, value in before.items()}
     return {
         "minute": minute, "requests": requests, "requests/s": requests / seconds, "wrong": wrong, "p99 ms": p99, "RSS MiB": now["rss"] / 2**20,
-        "files": now["files"], "log MiB": now["log"] / 2**20, "disk MiB": now["disk"] / 2**20,
+        "files": now["files"], "log MiB": now["log"] / 2**20, "disk MiB": (now["disk"] - now["snapshots"]) / 2**20,
         "SSTables": now["helenus_table_sstables"], "pending": now["helenus_compactions_pending"],
         "compacted MiB": (now["helenus_compaction_written_bytes_total"] - before["helenus_compaction_written_bytes_total"])
         / 2**20,
@@ -176,11 +203,17 @@ def soak(arguments, server):
                     server.address, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|", flush=True)
     began, rows = time.monotonic(), []
+    day = Day(server) if arguments.day else None
     before = server.figures()
     while time.monotonic() - began < arguments.minutes * 60:
         turn = time.monotonic()
-        outcome = results(run_loads(arguments, server, arguments.every), server.folder)
-        if len(rows) % max(1, 600 // arguments.every) == 0:
+        started = run_loads(arguments, server, arguments.every)
+        if day:
+            day.hour(len(rows))
+        outcome = results(started, server.folder)
+        if day:
+            day.between(len(rows))
+        elif len(rows) % max(1, 600 // arguments.every) == 0:
             server.admin("snapshot", "-t", "soak", "soak")
             server.admin("clearsnapshot", "-t", "soak", "soak")
         now = server.figures()
@@ -189,7 +222,7 @@ def soak(arguments, server):
         print(shown(rows[-1]), flush=True)
         if rows[-1]["wrong"]:
             break
-    return rows, before
+    return rows, before, day.end() if day else []
 
 
 def main():
@@ -197,17 +230,20 @@ def main():
     parser.add_argument("--binary", type=Path, default=ROOT / "target/optimized/helenus")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--every", type=int, default=60, help="seconds a line")
+    parser.add_argument("--day", action="store_true", help="the chores of a day, an hour with each line; sets --every")
     parser.add_argument("--rate", type=int, default=4000, help="requests a second, a third of each load")
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--folder", type=Path, help="for the data; a temporary one by default")
     parser.add_argument("--write", type=Path, help="write the last lines and the verdict into this page")
     arguments = parser.parse_args()
+    if arguments.day:
+        arguments.every = max(1, int(arguments.minutes * 60 / 24))
     with tempfile.TemporaryDirectory(prefix="helenus-soak-", dir=arguments.folder) as folder:
         server = Soaked(arguments.binary, Path(folder), "group")
         server.start()
         try:
-            rows, figures = soak(arguments, server)
-            problems = verdict(rows, figures)
+            rows, figures, left = soak(arguments, server)
+            problems = verdict(rows, figures) + left
             high = int(re.search(r"^VmHWM:\s+(\d+)", Path(f"/proc/{server.pid}/status").read_text(), re.M).group(1)) / 1024
         finally:
             server.stop()

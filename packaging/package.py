@@ -30,6 +30,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SUMMARY = "A wide-column database that speaks Cassandra's CQL and keeps Cassandra's files, in one small program"
 HOMEPAGE = "https://github.com/helenus-db/helenus"
+# The name in registries, where another program has the plain one (docs/decisions/2026-11-29-names-in-registries.md).
+REGISTERED = "helenusdb"
+# `uvx helenusdb` and `pipx run helenusdb` look for a command of the package's name.
+SAME_COMMAND = b'#!/bin/sh\nexec "$(dirname "$0")/helenus" "$@"\n'
 # The names of a processor: in Debian, in Rust and Python, in Node.js.
 PROCESSORS = {"amd64": ("x86_64", "x64"), "arm64": ("aarch64", "arm64")}
 COMPLETIONS = {"bash": "helenus", "zsh": "_helenus", "fish": "helenus.fish"}
@@ -37,11 +41,12 @@ DOCUMENTS = ["README.md", "CHANGELOG.md"]
 
 
 def packed(epoch, entries):
-    """A tar file, compressed; `entries` are pairs of a path and bytes, with `*` at the end of a program's path."""
+    """A tar file, compressed; `entries` are pairs of a path and bytes, with `*` at the end of a program's path and `!` at the end of
+    the path of a file that others may not read."""
     out, folders = io.BytesIO(), set()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path, data in sorted(entries):
-            name = path.rstrip("*")
+            name = path.rstrip("*!")
             parents = list(Path(name).parents)[::-1]
             for folder in [str(parent) for parent in parents if str(parent) != "."]:
                 if folder not in folders:
@@ -50,7 +55,8 @@ def packed(epoch, entries):
                     info.type, info.mode, info.mtime = tarfile.DIRTYPE, 0o755, epoch
                     tar.addfile(info)
             info = tarfile.TarInfo(name)
-            info.size, info.mode, info.mtime = len(data), 0o755 if path.endswith("*") else 0o644, epoch
+            mode = {"*": 0o755, "!": 0o640}.get(path[-1], 0o644)
+            info.size, info.mode, info.mtime = len(data), mode, epoch
             tar.addfile(info, io.BytesIO(data))
     return gzip.compress(out.getvalue(), 9, mtime=0)
 
@@ -111,7 +117,7 @@ def debian(options, processor, binary, shared):
     data += [(f"usr/share/man/man1/{name}.gz", gzip.compress(page, 9, mtime=0)) for name, page in shared.pages.items()]
     data += [(f"{folders[shell]}/{COMPLETIONS[shell]}", text) for shell, text in shared.completions.items()]
     data += [("usr/lib/systemd/system/helenus.service", (HERE / "deb/helenus.service").read_bytes())]
-    data += [("etc/helenus/helenus.yaml", (HERE / "deb/helenus.yaml").read_bytes())]
+    data += [("etc/helenus/helenus.yaml!", (HERE / "deb/helenus.yaml").read_bytes())]
     control = f"""Package: helenus
 Version: {options.version}
 Architecture: {processor}
@@ -123,9 +129,9 @@ Homepage: {HOMEPAGE}
 Description: {SUMMARY.split(",")[0]}
  {SUMMARY}.
 """
-    sums = "".join(f"{hashlib.md5(text).hexdigest()}  {path.rstrip('*')}\n" for path, text in sorted(data))
+    sums = "".join(f"{hashlib.md5(text).hexdigest()}  {path.rstrip('*!')}\n" for path, text in sorted(data))
     about = [("control", control.encode()), ("md5sums", sums.encode()), ("conffiles", b"/etc/helenus/helenus.yaml\n")]
-    about += [(f"{name}*", (HERE / "deb" / name).read_bytes()) for name in ["postinst", "prerm"]]
+    about += [(f"{name}*", (HERE / "deb" / name).read_bytes()) for name in ["postinst", "prerm", "postrm"]]
     members = [
         ("debian-binary", b"2.0\n"),
         ("control.tar.gz", packed(options.epoch, about)),
@@ -142,9 +148,9 @@ def wheel(options, processor, binary, shared):
     """A wheel with the binary as its script. A static binary fits every Linux, hence all tags."""
     machine = PROCESSORS[processor][0]
     tags = [f"manylinux_2_17_{machine}", f"manylinux2014_{machine}", f"musllinux_1_1_{machine}"]
-    top = f"helenus-{options.version}"
+    top = f"{REGISTERED}-{options.version}"
     metadata = (
-        f"Metadata-Version: 2.1\nName: helenus\nVersion: {options.version}\nSummary: {SUMMARY}\nHome-page: {HOMEPAGE}\n"
+        f"Metadata-Version: 2.1\nName: {REGISTERED}\nVersion: {options.version}\nSummary: {SUMMARY}\nHome-page: {HOMEPAGE}\n"
         f"License: Apache-2.0\nRequires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n"
     ).encode() + shared.documents["README.md"]
     about = "Wheel-Version: 1.0\nGenerator: packaging/package.py\nRoot-Is-Purelib: false\n"
@@ -152,7 +158,10 @@ def wheel(options, processor, binary, shared):
     files = {
         "helenus/__init__.py": (HERE / "python/__init__.py").read_bytes(),
         "helenus/__main__.py": (HERE / "python/__main__.py").read_bytes(),
+        "helenus/pytest_plugin.py": (HERE / "python/pytest_plugin.py").read_bytes(),
         f"{top}.data/scripts/helenus": binary,
+        f"{top}.data/scripts/{REGISTERED}": SAME_COMMAND,
+        f"{top}.dist-info/entry_points.txt": b"[pytest11]\nhelenus = helenus.pytest_plugin\n",
         f"{top}.dist-info/METADATA": metadata,
         f"{top}.dist-info/WHEEL": about.encode(),
         f"{top}.dist-info/LICENSE": shared.documents["LICENSE"],
@@ -173,23 +182,23 @@ def wheel(options, processor, binary, shared):
 
 
 def npm_platform(options, processor, binary, shared):
-    """The npm package with the binary for one processor, which the package `helenus` depends on."""
+    """The npm package with the binary for one processor, which the package that users name depends on."""
     cpu = PROCESSORS[processor][1]
-    about = npm_about(options, f"helenus-linux-{cpu}") | {"os": ["linux"], "cpu": [cpu], "files": ["bin", *shared.also]}
+    about = npm_about(options, f"{REGISTERED}-linux-{cpu}") | {"os": ["linux"], "cpu": [cpu], "files": ["bin", *shared.also]}
     entries = [
         ("package/package.json", encoded(about)),
         ("package/LICENSE", shared.documents["LICENSE"]),
         ("package/bin/helenus*", binary),
     ]
     entries += [(f"package/{name}", data) for name, data in shared.also.items()]
-    return f"helenus-linux-{cpu}-{options.version}.tgz", packed(options.epoch, entries)
+    return f"{REGISTERED}-linux-{cpu}-{options.version}.tgz", packed(options.epoch, entries)
 
 
 def npm_main(options, shared):
     """The npm package that users name: it starts the binary of the package for their processor."""
-    platforms = {f"helenus-linux-{cpu}": options.version for _, cpu in PROCESSORS.values()}
-    about = npm_about(options, "helenus") | {
-        "bin": {"helenus": "bin/helenus.js"},
+    platforms = {f"{REGISTERED}-linux-{cpu}": options.version for _, cpu in PROCESSORS.values()}
+    about = npm_about(options, REGISTERED) | {
+        "bin": {"helenus": "bin/helenus.js", REGISTERED: "bin/helenus.js"},
         "optionalDependencies": platforms,
         "engines": {"node": ">=18"},
     }
@@ -199,7 +208,7 @@ def npm_main(options, shared):
         ("package/LICENSE", shared.documents["LICENSE"]),
         ("package/bin/helenus.js*", (HERE / "npm/helenus.js").read_bytes()),
     ]
-    return f"helenus-{options.version}.tgz", packed(options.epoch, entries)
+    return f"{REGISTERED}-{options.version}.tgz", packed(options.epoch, entries)
 
 
 def npm_about(options, name):

@@ -11,9 +11,9 @@ case "${1-}" in
 esac
 
 if { [ "$1" = cassandra ] || [ "$1" = scylla ]; } && [ "$(id -u)" = 0 ]; then
-  # Files that were copied or mounted in belong to root.
+  # Files that were copied or mounted in belong to root. A link may lead to a file elsewhere: it changes hands itself, not its file.
   for folder in "${CASSANDRA_CONF:-/etc/cassandra}" "/var/lib/$1" "/var/log/$1"; do
-    if [ -d "$folder" ]; then find "$folder" ! -user cassandra -exec chown cassandra:cassandra {} +; fi
+    if [ -d "$folder" ]; then find "$folder" ! -user cassandra -exec chown -h cassandra:cassandra {} +; fi
   done
   exec su -s /bin/sh cassandra -c 'exec "$0" "$@"' -- "$@"
 fi

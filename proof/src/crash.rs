@@ -132,16 +132,16 @@ pub fn crash(crashes: u64, seed: u64, mut progress: impl FnMut(u64, Crashed)) ->
     Ok(crashed)
 }
 
-/// Operations between two starts: no restarts, the cuts are that; reads wait for the cut machines.
+/// Operations between two starts: no restarts, the cuts are that; reads wait for the cut machines, and so does load.
 pub(crate) fn crash_plan(seed: u64) -> Plan {
     let mut plan = Plan::new(seed, Some([60, 120, 240][(seed / 3 % 3) as usize]));
-    plan.ops.retain(|op| !matches!(op, Op::Restart { .. }));
+    plan.ops.retain(|op| !matches!(op, Op::Restart { .. } | Op::Load { .. } | Op::DropLoaded));
     plan
 }
 
 fn run(plan: &Plan, mode: SyncMode) -> Result<u64, Failure> {
     let mut random = Random::new(plan.seed ^ 0xC0);
-    let setup = Setup { sync: mode, segment_bytes: 16 << 10, ..Setup::of(plan) };
+    let setup = Setup::of_states(plan, mode);
     let mut world = World::new(plan, setup)?;
     // What was made first is on the disk in every mode.
     world.apply(&Op::Restart { clean: true })?;

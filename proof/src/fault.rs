@@ -3,9 +3,11 @@
 //!
 //! The run ends at the first operation that says so. The database that met the fault must still be in the state after the
 //! last operation or the one before it, once the disk is sound again; and what a death or a loss of power leaves then must
-//! be in the state after an operation that was acknowledged or later.
+//! be in the state after an operation that was acknowledged or later. At last its tables are truncated or dropped, and made
+//! again: after a start long after that nothing is back, and nothing is left behind.
 
 use crate::crash::{Case, Track, crash_plan};
+use crate::load::{judge, turn};
 use crate::model::text_of;
 use crate::plan::{Op, Plan, script, script_of};
 use crate::random::Random;
@@ -75,7 +77,7 @@ fn takes_no_writes(store: &Store) -> bool {
 fn run(plan: &Plan, faulted: &mut Faulted) -> Result<(), Failure> {
     let mut random = Random::new(plan.seed ^ 0xFA);
     let sync = *random.pick(&[SyncMode::Group, SyncMode::Batch]);
-    let setup = Setup { sync, segment_bytes: 16 << 10, ..Setup::of(plan) };
+    let setup = Setup::of_states(plan, sync);
     let mut world = World::new(plan, setup)?;
     let track = Arc::new(Mutex::new(Track::default()));
     track.lock().begin(&world.judges, 0);
@@ -140,5 +142,46 @@ fn run(plan: &Plan, faulted: &mut Faulted) -> Result<(), Failure> {
         case.recover(&image, (acknowledged, begun), &mut random, None)
             .map_err(|wrong| format!("{at}\nthen cut, {survives:?}, {acknowledged} acknowledged: {wrong}"))?;
     }
-    Ok(())
+    drop(track);
+    let emptied = empty_and_start_again(&mut world, &mut random);
+    emptied.map_err(|wrong| format!("{at}\nthen emptied, and started long after: {wrong}"))
+}
+
+/// Time for what failed to be tried again, and until a start long after.
+const REST_NS: u64 = 10_000_000_000;
+const RESTS: usize = 8;
+const LONG_NS: u64 = 30 * 86_400 * 1_000_000_000;
+
+/// Truncates or drops every table, and starts the database twice, a month later.
+fn empty_and_start_again(world: &mut World, random: &mut Random) -> Result<(), Failure> {
+    world.track = None;
+    if takes_no_writes(world.store()?) {
+        world.apply(&Op::Restart { clean: false })?;
+    }
+    let tables: Vec<String> = world.tables.iter().map(|table| table.name.clone()).collect();
+    let is_there = |store: &Store, name: &str| store.database().schema().table("ks", name).is_some();
+    for name in &tables {
+        let store = world.store()?;
+        // It may be dropped already: a restore that failed has not made it again.
+        if is_there(store, name) {
+            let drops = random.chance(40);
+            store.must(&format!("{} {name}", if drops { "DROP TABLE" } else { "TRUNCATE" }))?;
+        }
+    }
+    for clean in [random.chance(50), random.chance(50)] {
+        let store = world.store()?;
+        (0..RESTS).for_each(|_| turn(store, REST_NS));
+        judge(store)?;
+        store.machine.advance(LONG_NS);
+        world.apply(&Op::Restart { clean })?;
+    }
+    let store = world.store()?;
+    for name in tables.iter().filter(|name| is_there(store, name)) {
+        let rows = store.pages(&format!("SELECT * FROM {name}"), None)?;
+        if !rows.is_empty() {
+            return Err(format!("{} rows of {name} are back", rows.len()));
+        }
+    }
+    (0..RESTS).for_each(|_| turn(store, REST_NS));
+    judge(store)
 }

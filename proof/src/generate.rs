@@ -13,7 +13,18 @@ pub(crate) fn operations(
     count: usize,
 ) -> Vec<Op> {
     let mut maker = Maker { random, tables, timing, keys };
-    (0..count).map(|_| maker.op()).collect()
+    let mut ops = Vec::with_capacity(count);
+    while ops.len() < count {
+        let op = maker.op();
+        let is_start = matches!(op, Op::Restart { .. });
+        ops.push(op);
+        // Starts are followed by load, which fills many segments of the log.
+        if is_start && maker.random.chance(20) {
+            let most = *maker.random.pick(&[100, 200, 900]);
+            ops.push(Op::Load { rows: 50 + maker.random.below(most) as u32 });
+        }
+    }
+    ops
 }
 
 struct Maker<'a> {
@@ -50,7 +61,8 @@ impl Maker<'_> {
     fn seldom(&mut self, table: usize) -> Op {
         match self.random.below(10) {
             0..2 => Op::Alter { table, options: options(self.random) },
-            2..5 => Op::Snapshot(table),
+            2..4 => Op::Snapshot(table),
+            4 => Op::DropLoaded,
             5..7 => Op::TakeBack(table),
             7..9 => Op::Restore(table),
             _ => Op::ClockBack { seconds: 1 + self.random.below(3000) as u64 },

@@ -1,10 +1,12 @@
-//! A database that cannot be wrong: every version of everything in maps, decided at the read.
+//! A database that cannot be wrong: the versions of everything in maps.
 //!
-//! It shares nothing with the engine but the token of a key. A write is only noted; a read asks of every cell whether
-//! any deletion covers it. Which of two versions of a cell remains is Cassandra's `Cells.reconcile`, of two markers
-//! `LivenessInfo.supersedes`.
+//! It shares nothing with the engine but the token of a key. A write meets every deletion that came before it and covers
+//! it, and the versions of its cell (`slot`). Which of two versions of a cell remains is Cassandra's `Cells.reconcile`, of
+//! two markers `LivenessInfo.supersedes`. Where tombstones are purged while timestamps come in any order, a read may show
+//! one of several versions; `shown` takes over which one it was.
 
-use crate::statement::{Action, Assign, Condition, Pred, Term, Write};
+use crate::slot::{Arrival, Dated, Deletion, NEVER, Scope, Slot};
+use crate::statement::{Action, Assign, Compare, Condition, Pred, Term, Write};
 use crate::table::{Place, Table, Type};
 use helenus_model::token::Token;
 use std::cmp::Ordering;
@@ -34,21 +36,35 @@ pub(crate) struct Version {
     pub(crate) bytes: Arc<[u8]>,
 }
 
-const NEVER: i64 = i64::MAX;
+impl PartialEq for Version {
+    fn eq(&self, other: &Version) -> bool {
+        let is = |of: &Version| (of.timestamp_us, of.ttl_s, of.ends_s, of.value.is_none(), of.bytes.clone());
+        is(self) == is(other)
+    }
+}
 
-impl Version {
-    fn is_live(&self, now_s: i64, deleted_us: Option<i64>) -> bool {
-        let ends = self.ends_s == NEVER || (self.value.is_some() && now_s < self.ends_s);
-        ends && deleted_us.is_none_or(|at| self.timestamp_us > at)
+impl Dated for Version {
+    fn timestamp_us(&self) -> i64 {
+        self.timestamp_us
     }
 
+    fn ends_s(&self) -> i64 {
+        self.ends_s
+    }
+
+    fn is_tombstone(&self) -> bool {
+        self.value.is_none()
+    }
+}
+
+impl Version {
     /// Seconds left at a moment; `None` without a TTL.
     pub(crate) fn ttl_left(&self, now_s: i64) -> Option<i32> {
         (self.ends_s != NEVER).then(|| (self.ends_s - now_s) as i32)
     }
 
     /// Whether it remains against another version of its cell.
-    fn remains(&self, other: &Version) -> bool {
+    pub(crate) fn remains(&self, other: &Version) -> bool {
         let (ends, other_ends) = (self.ends_s != NEVER, other.ends_s != NEVER);
         let both = |order: Ordering| if ends { order } else { Ordering::Equal };
         let order = self.timestamp_us.cmp(&other.timestamp_us);
@@ -58,7 +74,7 @@ impl Version {
         order.then(self.bytes.cmp(&other.bytes)).is_ge()
     }
 
-    fn marker_remains(&self, other: &Version) -> bool {
+    pub(crate) fn marker_remains(&self, other: &Version) -> bool {
         let order = self.timestamp_us.cmp(&other.timestamp_us);
         let order = order.then((self.ttl_s != 0).cmp(&(other.ttl_s != 0)));
         order.then(self.ends_s.cmp(&other.ends_s)).then(other.ttl_s.cmp(&self.ttl_s)).is_ge()
@@ -68,27 +84,27 @@ impl Version {
 /// The cells of a row, static or not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cells {
-    cells: BTreeMap<(usize, Path), Version>,
+    pub(crate) cells: BTreeMap<(usize, Path), Slot<Version>>,
     /// Deletions of whole columns.
-    columns: BTreeMap<usize, i64>,
+    columns: Vec<(usize, Deletion)>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Row {
-    marker: Option<Version>,
-    deleted_us: Option<i64>,
-    cells: Cells,
+pub(crate) struct Row {
+    pub(crate) marker: Slot<Version>,
+    deletions: Vec<Deletion>,
+    pub(crate) cells: Cells,
 }
 
 /// Clustering values as they sort: turned round where the order is descending.
-type Position = Vec<i16>;
+pub(crate) type Position = Vec<i16>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Partition {
-    deleted_us: Option<i64>,
-    ranges: Vec<(Vec<Pred>, i64)>,
-    statics: Cells,
-    rows: BTreeMap<Position, (Vec<u8>, Row)>,
+    deletions: Vec<Deletion>,
+    ranges: Vec<(Vec<Pred>, Deletion)>,
+    pub(crate) statics: Cells,
+    pub(crate) rows: BTreeMap<Position, (Vec<u8>, Row)>,
 }
 
 /// What a row shows: its live cells by column.
@@ -98,7 +114,9 @@ pub(crate) type Live = BTreeMap<usize, Vec<(Path, Version)>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Judge {
     pub(crate) table: Table,
-    partitions: BTreeMap<(i64, Vec<u8>), (Vec<u8>, Partition)>,
+    /// The least time that tombstones are kept, seconds; `None` if they are kept for good.
+    grace_s: Option<i64>,
+    pub(crate) partitions: BTreeMap<(i64, Vec<u8>), (Vec<u8>, Partition)>,
     /// The next places of lists, at their front and at their end.
     places: (i64, i64),
     /// A column that is dropped and not made again yet.
@@ -115,8 +133,23 @@ pub(crate) struct Moment {
 }
 
 impl Judge {
-    pub(crate) fn new(table: Table) -> Judge {
-        Judge { table, partitions: BTreeMap::new(), places: (-1, 0), missing: None, is_absent: false }
+    pub(crate) fn new(table: Table, grace_s: Option<i64>) -> Judge {
+        let (partitions, places) = (BTreeMap::new(), (-1, 0));
+        Judge { table, grace_s, partitions, places, missing: None, is_absent: false }
+    }
+
+    /// From now on tombstones may be purged whatever their age, if they are purged at all: the clock was set.
+    pub(crate) fn trust_no_clock(&mut self) {
+        self.grace_s = self.grace_s.map(|_| -(1 << 40));
+    }
+
+    /// Whether a read may show one of several versions of something.
+    pub(crate) fn is_open(&self) -> bool {
+        let is_open = |cells: &Cells| cells.cells.values().any(Slot::is_open);
+        self.partitions.values().any(|(_, partition)| {
+            let mut rows = partition.rows.values();
+            is_open(&partition.statics) || rows.any(|(_, row)| row.marker.is_open() || is_open(&row.cells))
+        })
     }
 
     pub(crate) fn truncate(&mut self) {
@@ -137,7 +170,7 @@ impl Judge {
     pub(crate) fn forget(&mut self, column: usize) {
         let clear = |cells: &mut Cells| {
             cells.cells.retain(|(of, _), _| *of != column);
-            cells.columns.remove(&column);
+            cells.columns.retain(|(of, _)| *of != column);
         };
         for (_, partition) in self.partitions.values_mut() {
             clear(&mut partition.statics);
@@ -261,44 +294,59 @@ impl Judge {
         let prior: Vec<_> = prior.collect();
         let is_delete = matches!(write.action, Action::DeleteParts(_));
         let is_insert = matches!(write.action, Action::Insert(_));
-        let Judge { table, partitions, places, .. } = self;
+        let clusterings = self.table.clusterings().len();
+        let Judge { table, grace_s, partitions, places, .. } = self;
+        let arrival = Arrival {
+            now_s: at.now_s,
+            purged_before_s: grace_s.map_or(i64::MIN, |grace_s| at.now_s - grace_s),
+        };
         let (_, partition) =
             partitions.entry(place).or_insert_with(|| (write.key.clone(), Partition::default()));
         if let Action::DeleteRows(preds) = &write.action {
-            match (&write.clustering, position) {
-                (Some(clustering), Some(position)) if !clustering.is_empty() => {
-                    let (_, row) = partition
-                        .rows
-                        .entry(position)
-                        .or_insert_with(|| (clustering.clone(), Row::default()));
-                    row.deleted_us = row.deleted_us.max(Some(at.timestamp_us));
-                }
-                _ if preds.is_empty() => {
-                    partition.deleted_us = partition.deleted_us.max(Some(at.timestamp_us))
-                }
-                _ => partition.ranges.push((preds.clone(), at.timestamp_us)),
-            }
-            return;
+            let scope = if names_rows(preds, clusterings) { Scope::Row } else { Scope::Range };
+            return partition.delete((write.clustering.as_ref(), position), (preds, scope), at);
         }
+        let of_partition = partition.deletions.clone();
         let mut nobody = Row::default();
-        let row = match (&write.clustering, position) {
+        let (row, mut of_row) = match (&write.clustering, position) {
             (Some(clustering), Some(position)) => {
-                &mut partition.rows.entry(position).or_insert_with(|| (clustering.clone(), Row::default())).1
+                let ranges = partition.ranges.iter().filter(|(preds, _)| covers(preds, clustering));
+                let mut deletions = of_partition.clone();
+                deletions.extend(ranges.map(|(_, deletion)| *deletion));
+                let row = partition.rows.entry(position);
+                (&mut row.or_insert_with(|| (clustering.clone(), Row::default())).1, deletions)
             }
-            _ => &mut nobody,
+            _ => (&mut nobody, of_partition.clone()),
         };
+        of_row.extend(&row.deletions);
         if is_insert && write.clustering.is_some() {
             let new = version(Some(0), &[], at, ttl_s);
-            if row.marker.as_ref().is_none_or(|old| !old.marker_remains(&new)) {
-                row.marker = Some(new);
-            }
+            row.marker.put(new, Version::marker_remains, of_row.iter().copied(), arrival);
         }
-        let mut noting = Noting { table, places, at, ttl_s, is_delete };
+        let mut noting = Noting { table, places, at, arrival, ttl_s, is_delete, outer: Vec::new() };
         for (assign, prior) in assigns.iter().zip(&prior) {
             let is_static = noting.table.columns[assign.column()].place == Place::Static;
+            noting.outer.clone_from(if is_static { &of_partition } else { &of_row });
             noting.assign(if is_static { &mut partition.statics } else { &mut row.cells }, assign, prior);
         }
     }
+}
+
+/// Whether these relations give every clustering column its values. A DELETE by them deletes rows, not a range of rows.
+fn names_rows(preds: &[Pred], clusterings: usize) -> bool {
+    let is_named = |at: usize| {
+        preds.iter().any(|pred| match pred {
+            Pred::One(of, compare, _) => *of == at && *compare == Compare::Equal,
+            Pred::In(of, _) => *of == at,
+            Pred::Tuple(compare, values) => at < values.len() && *compare == Compare::Equal,
+            Pred::TupleIn(tuples) => tuples.iter().all(|values| at < values.len()),
+        })
+    };
+    (0..clusterings).all(is_named)
+}
+
+fn covers(preds: &[Pred], clustering: &[u8]) -> bool {
+    preds.iter().all(|pred| pred.holds(clustering))
 }
 
 fn version(value: Option<u8>, bytes: &[u8], at: Moment, ttl_s: u32) -> Version {
@@ -316,8 +364,11 @@ struct Noting<'a> {
     table: &'a Table,
     places: &'a mut (i64, i64),
     at: Moment,
+    arrival: Arrival,
     ttl_s: u32,
     is_delete: bool,
+    /// The deletions of rows and more that cover the cells.
+    outer: Vec<Deletion>,
 }
 
 impl Noting<'_> {
@@ -349,9 +400,9 @@ impl Noting<'_> {
                 let counted = version(Some(0), &total.to_be_bytes(), self.at, 0);
                 // A batch may count twice at one timestamp; only a deletion of that timestamp is stronger.
                 if prior.is_empty() {
-                    cells.note((column, Path::Whole), counted);
+                    self.put(cells, (column, Path::Whole), counted);
                 } else {
-                    cells.cells.insert((column, Path::Whole), counted);
+                    cells.cells.entry((column, Path::Whole)).or_default().replace(counted);
                 }
             }
         }
@@ -365,8 +416,11 @@ impl Noting<'_> {
         }
         // An assignment deletes what was there before; a DELETE what is there now, too.
         let deleted_us = if self.is_delete { self.at.timestamp_us } else { self.at.timestamp_us - 1 };
-        let present = cells.columns.entry(column).or_insert(deleted_us);
-        *present = deleted_us.max(*present);
+        let (timestamp_us, local_s) = (deleted_us, self.at.now_s);
+        cells.columns.push((column, Deletion { scope: Scope::Column, timestamp_us, local_s }));
+        let of_column =
+            cells.cells.range_mut((column, Path::Whole)..).take_while(|((of, _), _)| *of == column);
+        of_column.for_each(|(_, cell)| cell.delete(timestamp_us));
         self.add(cells, column, term);
     }
 
@@ -403,7 +457,14 @@ impl Noting<'_> {
             },
             Type::Set(_) | Type::Counter => None,
         });
-        cells.note((column, path), version(value, bytes.as_deref().unwrap_or_default(), self.at, self.ttl_s));
+        let new = version(value, bytes.as_deref().unwrap_or_default(), self.at, self.ttl_s);
+        self.put(cells, (column, path), new);
+    }
+
+    fn put(&self, cells: &mut Cells, name: (usize, Path), new: Version) {
+        let of_column = cells.columns.iter().filter(|(column, _)| *column == name.0);
+        let deletions = self.outer.iter().chain(of_column.map(|(_, deletion)| deletion)).copied();
+        cells.cells.entry(name).or_default().put(new, Version::remains, deletions, self.arrival);
     }
 }
 
@@ -413,48 +474,75 @@ pub(crate) fn total(version: &Version) -> i64 {
 }
 
 impl Cells {
-    fn note(&mut self, name: (usize, Path), new: Version) {
-        match self.cells.get_mut(&name) {
-            Some(old) if old.remains(&new) => {}
-            Some(old) => *old = new,
-            None => _ = self.cells.insert(name, new),
-        }
-    }
-
-    fn live(&self, now_s: i64, deleted_us: Option<i64>) -> Live {
+    fn live(&self, now_s: i64) -> Live {
         let mut live = Live::new();
-        for ((column, path), version) in &self.cells {
-            let deleted_us = deleted_us.max(self.columns.get(column).copied());
-            if version.is_live(now_s, deleted_us) {
+        for ((column, path), slot) in &self.cells {
+            if let Some(version) = slot.visible(now_s) {
                 live.entry(*column).or_default().push((*path, version.clone()));
             }
         }
         live
     }
+
+    fn delete(&mut self, timestamp_us: i64) {
+        self.cells.values_mut().for_each(|cell| cell.delete(timestamp_us));
+    }
+}
+
+impl Row {
+    fn delete(&mut self, timestamp_us: i64) {
+        self.marker.delete(timestamp_us);
+        self.cells.delete(timestamp_us);
+    }
 }
 
 impl Partition {
+    /// Deletes a row, rows by relations, which are of this scope, or everything.
+    fn delete(
+        &mut self,
+        at: (Option<&Vec<u8>>, Option<Position>),
+        (preds, scope): (&[Pred], Scope),
+        moment: Moment,
+    ) {
+        let Moment { timestamp_us, now_s: local_s } = moment;
+        let deletion = |scope| Deletion { scope, timestamp_us, local_s };
+        match at {
+            (Some(clustering), Some(position)) if !clustering.is_empty() => {
+                let row = self.rows.entry(position);
+                let (_, row) = row.or_insert_with(|| (clustering.clone(), Row::default()));
+                row.deletions.push(deletion(Scope::Row));
+                row.delete(timestamp_us);
+            }
+            _ if preds.is_empty() => {
+                self.deletions.push(deletion(Scope::Partition));
+                self.statics.delete(timestamp_us);
+                self.rows.values_mut().for_each(|(_, row)| row.delete(timestamp_us));
+            }
+            _ => {
+                self.ranges.push((preds.to_vec(), deletion(scope)));
+                let rows = self.rows.values_mut().filter(|(clustering, _)| covers(preds, clustering));
+                rows.for_each(|(_, row)| row.delete(timestamp_us));
+            }
+        }
+    }
+
     pub(crate) fn live_statics(&self, now_s: i64) -> Live {
-        self.statics.live(now_s, self.deleted_us)
+        self.statics.live(now_s)
     }
 
     fn live_row(&self, position: &Position, now_s: i64) -> Option<Live> {
-        self.rows.get(position).and_then(|(clustering, row)| self.live(clustering, row, now_s))
+        self.rows.get(position).and_then(|(_, row)| self.live(row, now_s))
     }
 
-    fn live(&self, clustering: &[u8], row: &Row, now_s: i64) -> Option<Live> {
-        let covers = |preds: &[Pred]| preds.iter().all(|pred| pred.holds(clustering));
-        let covering = self.ranges.iter().filter(|(preds, _)| covers(preds)).map(|(_, at)| *at).max();
-        let deleted_us = row.deleted_us.max(covering).max(self.deleted_us);
-        let live = row.cells.live(now_s, deleted_us);
-        let marked = row.marker.as_ref().is_some_and(|marker| marker.is_live(now_s, deleted_us));
-        (marked || !live.is_empty()).then_some(live)
+    fn live(&self, row: &Row, now_s: i64) -> Option<Live> {
+        let live = row.cells.live(now_s);
+        (row.marker.visible(now_s).is_some() || !live.is_empty()).then_some(live)
     }
 
     /// The live rows in clustering order.
     pub(crate) fn live_rows(&self, now_s: i64) -> impl DoubleEndedIterator<Item = (&Vec<u8>, Live)> {
-        self.rows.values().filter_map(move |(clustering, row)| {
-            self.live(clustering, row, now_s).map(|live| (clustering, live))
-        })
+        self.rows
+            .values()
+            .filter_map(move |(clustering, row)| self.live(row, now_s).map(|live| (clustering, live)))
     }
 }

@@ -53,7 +53,9 @@ fn run(plan: &Plan) -> Result<(), Failure> {
         for op in &plan.ops {
             world.apply(op)?;
         }
-        world.compare_everything()
+        world.compare_everything()?;
+        world.count_loaded()?;
+        world.rest_and_judge()
     }));
     ran.unwrap_or_else(|panic| Err(text_of(&*panic)))
 }

@@ -1,6 +1,7 @@
 //! A run of the model test: the tables that there are, and what happens to them, as values and as people read it.
 
 use crate::generate::operations;
+use crate::load::CREATE_LOADED;
 use crate::random::Random;
 use crate::statement::{Select, Write, batch_cql};
 use crate::table::{CREATE_TYPE, Table, Timing, table};
@@ -50,6 +51,12 @@ pub(crate) enum Op {
     TakeBack(usize),
     /// Export a table with its schema, drop it, and restore both.
     Restore(usize),
+    /// Rows are written to a table that no other operation touches.
+    Load {
+        rows: u32,
+    },
+    /// That table is dropped and made again.
+    DropLoaded,
     /// The wall clock is set back.
     ClockBack {
         seconds: u64,
@@ -81,7 +88,7 @@ impl Plan {
     pub(crate) fn schema(&self) -> Vec<String> {
         let keyspace =
             "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
-        let before = [keyspace.to_owned(), CREATE_TYPE.to_owned()];
+        let before = [keyspace.to_owned(), CREATE_TYPE.to_owned(), CREATE_LOADED.to_owned()];
         before.into_iter().chain(self.tables.iter().flat_map(Table::create)).collect()
     }
 }
@@ -125,6 +132,8 @@ pub(crate) fn script_of(plan: &Plan, op: &Op) -> String {
         Op::Snapshot(table) => format!("-- snapshot {}", named(table)),
         Op::TakeBack(table) => format!("-- take-back {}", named(table)),
         Op::Restore(table) => format!("-- restore {}", named(table)),
+        Op::Load { rows } => format!("-- load {rows}"),
+        Op::DropLoaded => format!("DROP TABLE loaded; {CREATE_LOADED}"),
         Op::ClockBack { seconds } => format!("-- clock {seconds}"),
     }
 }

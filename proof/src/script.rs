@@ -1,7 +1,7 @@
 //! Scripts: what a failing run was cut down to, kept so that it does not fail again.
 //!
 //! A line is a statement, or begins with `--` and is one of `flush T`, `compact T`, `move T` (export, truncate, import),
-//! `move-cut-short T` (the same, but the files are not put in place: the next start does that),
+//! `move-cut-short T` (the same, but the import fails at its first file and is undone),
 //! `snapshot T`, `take-back T` (TRUNCATE, and the last snapshot is imported), `restore T` (export, DROP, restore with its schema),
 //! `fail-sync-dir PART` (the next sync of a folder whose path has it fails), `sound` (the disk is, from here on),
 //! `pass SECONDS`, `clock SECONDS` (the wall clock is set back), `power cut`, `restart`, `idle`; others say something to the
@@ -20,7 +20,8 @@ use std::path::PathBuf;
 /// # Errors
 /// The first line whose answer is another.
 pub fn script(text: &str) -> Result<(), String> {
-    let setup = Setup { seed: 2, timing: Timing::Server, sync: SyncMode::Group, segment_bytes: 256 << 10 };
+    let (timing, sync) = (Timing::Server, SyncMode::Group);
+    let setup = Setup { seed: 2, timing, sync, segment_bytes: 256 << 10, grace_s: Some(0) };
     let mut store = Store::open(Machine::new(setup.seed), &setup)?;
     let mut snapshot = None;
     let mut lines = text.lines().peekable();

@@ -290,6 +290,17 @@ fn key_cql(table: &Table, key: &[u8]) -> Vec<String> {
 }
 
 impl Write {
+    /// Whether what it does depends on what is there.
+    pub(crate) fn reads(&self) -> bool {
+        let parts = match &self.action {
+            Action::Update(assigns) | Action::DeleteParts(assigns) => &assigns[..],
+            Action::Insert(_) | Action::DeleteRows(_) => &[],
+        };
+        let reads =
+            |assign: &Assign| matches!(assign, Assign::At(..) | Assign::Remove(..) | Assign::Count(..));
+        !matches!(self.condition, Condition::None) || parts.iter().any(reads)
+    }
+
     /// Whether it changes nothing but static columns: then it names no row.
     pub(crate) fn is_static(&self, table: &Table) -> bool {
         match &self.action {

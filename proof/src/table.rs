@@ -150,7 +150,7 @@ impl Table {
 pub(crate) enum Timing {
     /// Every write has the server's timestamp: compactions purge at once, conditions and counters are allowed.
     Server,
-    /// Writes have timestamps of a few, so that many are equal and come out of order; nothing is purged.
+    /// Writes have timestamps of a few, so that many are equal and come out of order.
     Client,
 }
 

@@ -4,6 +4,7 @@ use crate::answer::Rows;
 use crate::crash::Track;
 use crate::judge::{Judge, Moment};
 use crate::plan::{Op, Plan};
+use crate::shown::adopt;
 use crate::statement::{Action, Condition, Keys, Select, Shown, Write, batch_cql};
 use crate::table::{Table, Timing};
 use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
@@ -25,19 +26,33 @@ pub(crate) struct Setup {
     pub(crate) timing: Timing,
     pub(crate) sync: SyncMode,
     pub(crate) segment_bytes: u32,
+    /// Seconds that tombstones are kept at least; `None` if they are never purged.
+    pub(crate) grace_s: Option<i64>,
 }
 
 impl Setup {
     pub(crate) fn of(plan: &Plan) -> Setup {
-        Setup { seed: plan.seed, timing: plan.timing, sync: SyncMode::Group, segment_bytes: 256 << 10 }
+        let grace_s = match plan.timing {
+            Timing::Server => Some(0),
+            Timing::Client => [None, Some(0), Some(15)][(plan.seed % 3) as usize],
+        };
+        let (seed, timing, sync) = (plan.seed, plan.timing, SyncMode::Group);
+        let segment_bytes = if plan.seed % 4 < 2 { 256 << 10 } else { 16 << 10 };
+        Setup { seed, timing, sync, segment_bytes, grace_s }
+    }
+
+    /// The same, for tests that compare with several states: where timestamps come in any order, each of them would have
+    /// several answers if tombstones were purged.
+    pub(crate) fn of_states(plan: &Plan, sync: SyncMode) -> Setup {
+        let grace_s = (plan.timing == Timing::Server).then_some(0);
+        Setup { sync, segment_bytes: 16 << 10, grace_s, ..Setup::of(plan) }
     }
 
     fn options(&self) -> DatabaseOptions {
         let mut options = DatabaseOptions::new("/db");
         options.sync = Some(self.sync);
         options.segment_bytes = self.segment_bytes;
-        // Where timestamps come out of order, what is deleted must stay known.
-        options.compaction.purge.grace_s = if self.timing == Timing::Server { 0 } else { i64::MAX / 4 };
+        options.compaction.purge.grace_s = self.grace_s.unwrap_or(i64::MAX / 4);
         options.compaction.threads = 1 + self.seed as usize % 2;
         options.compaction.bytes_per_s = 0;
         options
@@ -172,6 +187,8 @@ pub(crate) struct World {
     pub(crate) snapshots: Vec<Option<(PathBuf, Judge)>>,
     /// Where operations are noted instead of waited for.
     pub(crate) track: Option<Arc<Mutex<Track>>>,
+    /// The rows of the table that is loaded.
+    pub(crate) loaded: u32,
 }
 
 impl World {
@@ -180,21 +197,31 @@ impl World {
         for statement in plan.schema() {
             store.must(&statement)?;
         }
-        let judges = plan.tables.iter().cloned().map(Judge::new).collect();
+        let judges = plan.tables.iter().cloned().map(|table| Judge::new(table, setup.grace_s)).collect();
         let (tables, snapshots) = (plan.tables.clone(), vec![None; plan.tables.len()]);
-        Ok(World { setup, store: Some(store), judges, tables, snapshots, track: None })
+        Ok(World { setup, store: Some(store), judges, tables, snapshots, track: None, loaded: 0 })
     }
 
     pub(crate) fn store(&self) -> Result<&Store, Failure> {
         self.store.as_ref().ok_or_else(|| "the database is closed".into())
     }
 
+    /// Does an operation. After some, and always where nothing waits for a cut or a fault, it looks at what must hold
+    /// whatever the answers are.
     pub(crate) fn apply(&mut self, op: &Op) -> Result<(), Failure> {
+        self.run(op)?;
+        if self.track.is_none() && is_upkeep(op) { self.rest_and_judge() } else { Ok(()) }
+    }
+
+    fn run(&mut self, op: &Op) -> Result<(), Failure> {
         let engine = |error: helenus_engine::Error| format!("{op:?} fails: {error}");
         match op {
             Op::Write(write) => self.write(std::slice::from_ref(write), None),
             Op::Batch { writes, logged } => self.write(writes, Some(*logged)),
-            Op::Read(select) => self.compare(select),
+            Op::Read(select) => {
+                self.adopt(select.table)?;
+                self.compare(select)
+            }
             Op::Flush(table) => {
                 let store = self.store()?;
                 let id = self.id(*table)?;
@@ -235,6 +262,8 @@ impl World {
             Op::Snapshot(table) => self.snapshot(*table),
             Op::TakeBack(table) => self.take_back(*table),
             Op::Restore(table) => self.restore(*table),
+            Op::Load { rows } => self.load(*rows),
+            Op::DropLoaded => self.drop_loaded(),
             Op::ClockBack { seconds } => self.set_clock_back(*seconds),
         }
     }
@@ -260,6 +289,10 @@ impl World {
         let server_us =
             store.database().next_timestamp().map_err(|error| format!("no timestamp: {error}"))?;
         let now_s = store.now_s();
+        for write in writes.iter().filter(|write| write.reads()) {
+            self.adopt(write.table)?;
+        }
+        let store = self.store()?;
         let is_conditional = writes.iter().any(|write| !matches!(write.condition, Condition::None));
         let allowed = writes.iter().all(|write| self.judges[write.table].allows(write, now_s));
         let refused = allowed && writes.iter().any(|write| self.judges[write.table].refuses(write, now_s));
@@ -322,12 +355,22 @@ impl World {
         Ok(())
     }
 
+    /// Has the judge take over which of several versions are visible.
+    fn adopt(&mut self, table: usize) -> Result<(), Failure> {
+        let World { store, judges, .. } = self;
+        match store {
+            Some(store) if judges[table].is_open() => adopt(store, &mut judges[table]),
+            _ => Ok(()),
+        }
+    }
+
     fn compare(&self, select: &Select) -> Result<(), Failure> {
         compare(self.store()?, &self.judges, select)
     }
 
     /// Every table whole, in both directions of nothing: as one SELECT gives it.
-    pub(crate) fn compare_everything(&self) -> Result<(), Failure> {
+    pub(crate) fn compare_everything(&mut self) -> Result<(), Failure> {
+        (0..self.tables.len()).try_for_each(|table| self.adopt(table))?;
         (0..self.tables.len()).try_for_each(|table| self.compare(&everything(&self.tables[table], table)))
     }
 
@@ -356,6 +399,12 @@ impl Drop for World {
             store.machine.end_tasks();
         }
     }
+}
+
+fn is_upkeep(op: &Op) -> bool {
+    let is_seldom =
+        matches!(op, Op::Move(_) | Op::TakeBack(_) | Op::Restore(_) | Op::Load { .. } | Op::DropLoaded);
+    is_seldom || matches!(op, Op::Truncate(_) | Op::Reindex { .. } | Op::Remake { .. } | Op::Alter { .. })
 }
 
 fn is_range(write: &Write) -> bool {

@@ -11,6 +11,7 @@ calls it. No package is taken from a registry.
 import hashlib
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -20,6 +21,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 STATEMENT = "SELECT release_version FROM system.local"
+# A program that uses the wheel.
+PROGRAM = """
+import helenus
+create = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}; CREATE TABLE k.t (k int PRIMARY KEY);"
+with helenus.Server() as server:
+    server.execute(create + "INSERT INTO k.t (k) VALUES (42)")
+    assert "42" in server.execute("SELECT k FROM k.t")
+    assert server.address == f"{server.host}:{server.port}" and server.port > 0
+for _ in range(2):
+    with helenus.Server(data="rows") as server:
+        server.execute(create.replace("KEYSPACE", "KEYSPACE IF NOT EXISTS").replace("TABLE", "TABLE IF NOT EXISTS"))
+try:
+    helenus.Server(options=["--set", "no_such_key=1"])
+except RuntimeError as error:
+    assert "no_such_key" in str(error), error
+else:
+    raise AssertionError("it started")
+"""
 
 
 def called(*words, **options):
@@ -74,6 +93,9 @@ def deb(packages, work):
     assert "helenus" in about and "amd64" in about, about
     for path in ["usr/lib/systemd/system/helenus.service", "etc/helenus/helenus.yaml", "usr/share/man/man1/helenus.1.gz"]:
         assert (work / path).exists(), path
+    # It may hold the password of a key store.
+    mode = (work / "etc/helenus/helenus.yaml").stat().st_mode & 0o777
+    assert mode == 0o640, oct(mode)
     (work / "tmp").mkdir(mode=0o1777)
     answers("chroot", work, "/usr/bin/helenus")
     # With the settings that the service uses.
@@ -93,9 +115,14 @@ def debian(packages, work):
     called(*inside, "dpkg", "--purge", "helenus")
     called(*inside, "dpkg", "--install", "/tmp/helenus.deb")
     assert "helenus" in called(*inside, "id", "helenus")
+    assert (root / "etc/systemd/system/multi-user.target.wants/helenus.service").is_symlink()
     unit = work / "helenus.service"
     unit.write_text((root / "usr/lib/systemd/system/helenus.service").read_text().replace("=/usr/bin/", f"={root}/usr/bin/"))
     called("systemd-analyze", "verify", "--man=no", unit)
+    # An exposure of 2.0 at most.
+    called("systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=20", unit)
+    configuration = called(*inside, "stat", "--format=%a %U:%G", "/etc/helenus/helenus.yaml")
+    assert configuration.strip() == "640 root:helenus", configuration
     data = root / "var/lib/helenus"
     called(*inside, "install", "-d", "-o", "helenus", "-g", "helenus", "-m", "700", "/var/lib/helenus")
     as_user = [*inside, "setpriv", "--reuid=helenus", "--regid=helenus", "--clear-groups", "helenus"]
@@ -104,7 +131,8 @@ def debian(packages, work):
         assert "5.0." in called(*as_user, "shell", line.split()[1], "-e", STATEMENT)
     called(*inside, "dpkg", "--remove", "helenus")
     assert (data / "data").exists() and not (root / "usr/bin/helenus").exists()
-    called(*inside, "dpkg", "--purge", "helenus")
+    told = called(*inside, "dpkg", "--purge", "helenus")
+    assert "/var/lib/helenus stays" in told and (data / "data").exists(), told
     assert not (root / "etc/helenus/helenus.yaml").exists()
 
 
@@ -135,11 +163,10 @@ def analysis(packages, work):
         tops += (work / str(len(tops))).glob("helenus-*")
     assert "with feature analysis" in called(tops[0] / "helenus", "--version")
     rows = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}; CREATE TABLE k.t (k int PRIMARY KEY); "
-    called(tops[0] / "helenus", "shell", "--data", work / "data", "-e", rows + "INSERT INTO k.t (k) VALUES (42);")
-    called(tops[0] / "helenus", "export", work / "out", "k.t", "--data", work / "data", "--parquet")
+    called(top / "helenus", "shell", "--data", work / "data", "-e", rows + "INSERT INTO k.t (k) VALUES (42);")
+    called(top / "helenus", "export", work / "out", "k.t", "--data", work / "data", "--parquet")
     files = list((work / "out").rglob("*.parquet"))
     assert files and files[0].read_bytes()[:4] == b"PAR1", files
-    assert "--parquet" not in called(tops[1] / "helenus", "export", "--help")
 
 
 def runs_everywhere(packages, work):
@@ -155,9 +182,10 @@ def wheel(packages, work):
     """An empty virtual environment, without an index."""
     called("python3", "-m", "venv", work)
     pip = [work / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links", packages]
-    called(*pip, "helenus")
-    answers(work / "bin/helenus")
-    answers(work / "bin/python", "-m", "helenus")
+    called(*pip, "helenusdb")
+    for program in [[work / "bin/helenus"], [work / "bin/helenusdb"], [work / "bin/python", "-m", "helenus"]]:
+        answers(*program)
+    called(work / "bin/python", "-c", PROGRAM, cwd=work)
 
 
 def npm(packages, work):
@@ -166,7 +194,22 @@ def npm(packages, work):
     (work / "package.json").write_text('{"name": "empty", "version": "1.0.0"}\n')
     called("npm", "install", "--silent", "--offline", "--no-audit", "--no-fund", *files, cwd=work)
     answers(work / "node_modules/.bin/helenus")
-    assert "helenus " in called("npx", "--offline", "helenus", "--version", cwd=work)
+    for name in ["helenus", "helenusdb"]:
+        assert "helenus " in called("npx", "--offline", name, "--version", cwd=work)
+    # Whoever ends npx leaves no server behind, which would keep its port.
+    serve = ["serve", "--memory", "--listen", "127.0.0.1:0"]
+    npx = subprocess.Popen(["npx", "--offline", "helenus", *serve], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    line = next(line for line in npx.stdout if line.startswith("listening"))
+    npx.terminate()
+    npx.wait()
+    address = line.split()[1]
+    for _ in range(400):
+        with socket.socket() as client:
+            if client.connect_ex((address.rsplit(":", 1)[0], int(address.rsplit(":", 1)[1]))) != 0:
+                break
+        time.sleep(0.05)
+    else:
+        raise AssertionError(f"the server at {address} goes on without npx")
 
 
 def main():

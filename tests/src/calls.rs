@@ -45,6 +45,11 @@ impl Calls {
         answer
     }
 
+    /// Whether the server closes the connection without another answer. Waits for it.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.0.read(&mut [0]), Ok(0))
+    }
+
     /// The complete answer to a call, whatever it is.
     pub fn exchange<'a>(&mut self, method: Method, asked: &impl Field<'a>) -> Vec<u8> {
         let mut message = Vec::new();

@@ -11,7 +11,7 @@
 //! - [`Terminal`]: a program on a pseudo-terminal, typed at and read as by a person;
 //! - [`process`]: memory and CPU time of a process;
 //! - [`draw`]: inputs drawn from a seed;
-//! - [`SmallDisk`]: a file system that fills up;
+//! - [`SmallDisk`]: a file system that fills up; [`Injection`]: system calls that fail or kill;
 //! - [`conformance`]: compares every answer with Cassandra's.
 //!
 //! This crate builds and installs nothing. `cargo xtask e2e` does that and passes the paths in the environment. To run
@@ -29,6 +29,7 @@ mod client;
 mod cql;
 pub mod draw;
 pub mod files;
+mod injection;
 pub mod offline;
 mod oracle;
 pub mod process;
@@ -42,6 +43,7 @@ pub use client::{Client, analysis};
 pub use conformance::root;
 pub use conformance::server::{Server, binary};
 pub use cql::Cql;
+pub use injection::Injection;
 pub use oracle::Oracle;
 pub use small_disk::SmallDisk;
 pub use terminal::Terminal;

@@ -230,7 +230,8 @@ impl Raw {
     /// It fails.
     pub fn run(&mut self, text: &str) {
         let reply = self.query(text);
-        assert_eq!(reply.opcode, RESULT, "{text}: {:?}", reply.error());
+        let shown: String = text.chars().take(200).collect();
+        assert_eq!(reply.opcode, RESULT, "{shown}: {:?}", reply.error());
     }
 
     /// The next answer; `None` if the server has closed.

@@ -291,6 +291,62 @@ fn settings_change_while_the_server_runs_and_those_that_cannot_are_named() {
 }
 
 #[test]
+fn a_hang_up_has_the_settings_read_again_and_ends_nothing() {
+    let scratch = scratch();
+    let file = scratch.path().join("helenus.yaml");
+    fs::write(&file, "").expect("a configuration");
+    let mut server = Server::start_with(&["--config", text(&file)]);
+    let cql = Cql::connect(server.address());
+    cql.run(&format!("CREATE KEYSPACE admin_h {KEYSPACE}"));
+    cql.run("CREATE TABLE admin_h.t (k int PRIMARY KEY, v int)");
+    let process = i32::try_from(server.process_id()).expect("a number");
+    let process = rustix::process::Pid::from_raw(process).expect("not 0");
+    let hang_up = |content: &str, told: &str| {
+        fs::write(&file, content).expect("a configuration");
+        rustix::process::kill_process(process, rustix::process::Signal::HUP).expect("a signal");
+        while !server.log().contains(told) {
+            // Also if it has ended.
+            assert_eq!(cql.rows("SELECT * FROM admin_h.t").len(), 0, "{}", server.log());
+        }
+    };
+    hang_up("", "SIGHUP: nothing has changed");
+    hang_up(
+        "allow_filtering_enabled: false\nconcurrent_reads: 16\n",
+        "SIGHUP: taken over: allow_filtering_enabled; not before the next start: concurrent_reads",
+    );
+    assert!(cql.refusal("SELECT * FROM admin_h.t WHERE v = 2 ALLOW FILTERING").contains("ALLOW FILTERING"));
+    hang_up("tables_fail_threshold: many\n", "nothing has changed: ");
+    assert!(server.log().contains("tables_fail_threshold: many is not allowed"), "{}", server.log());
+    assert!(cql.refusal("SELECT * FROM admin_h.t WHERE v = 2 ALLOW FILTERING").contains("ALLOW FILTERING"));
+    hang_up("log_level: debug\n", "SIGHUP: taken over: ");
+    hang_up("log_level: info\n", "SIGHUP: taken over: log_level");
+    cql.rows("SELECT * FROM admin_h.t WHERE v = 1 ALLOW FILTERING");
+    assert!(server.stop().success(), "SIGTERM ends it as before");
+}
+
+#[test]
+fn a_snapshot_of_all_keyspaces_has_the_system_s_without_schema_files() {
+    let server = Server::start();
+    let cql = Cql::connect(server.address());
+    cql.run(&format!("CREATE KEYSPACE admin_all {KEYSPACE}"));
+    cql.run("CREATE TABLE admin_all.t (k int PRIMARY KEY)");
+    server.admin(&["snapshot", "--tag", "whole"]);
+    let mut schema_files = Vec::new();
+    for (keyspace, table) in
+        [("admin_all", "t"), ("system_schema", "tables"), ("system_auth", "roles"), ("system", "local")]
+    {
+        let folder = files::table_folder(&server.tables(), &cql, keyspace, table).join("snapshots/whole");
+        assert!(folder.join("manifest.json").exists(), "{keyspace}.{table}");
+        if folder.join("schema.cql").exists() {
+            schema_files.push(keyspace);
+        }
+    }
+    assert_eq!(schema_files, ["admin_all"]);
+    let listed = server.admin(&["listsnapshots"]);
+    assert!(listed.contains("system_schema") && listed.contains("system_auth"), "{listed}");
+}
+
+#[test]
 fn a_snapshot_outlives_its_table_and_is_taken_by_helenus_and_by_cassandra() {
     let server = Server::start();
     let cql = Cql::connect(server.address());

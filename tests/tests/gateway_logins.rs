@@ -207,3 +207,38 @@ fn a_gateway_with_logins_needs_a_cluster_that_has_them_and_no_insecure_flag() {
     let told = refused(&["serve", "--gateway", gateway.cluster.address(), "--listen", "0.0.0.0:0"]);
     assert!(told.contains("--cluster-logins"), "{told}");
 }
+
+/// An address of this machine that is not the loopback.
+fn own_address() -> Option<String> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback()).then(|| address.to_string())
+}
+
+#[test]
+fn the_default_password_is_refused_from_elsewhere_though_the_gateway_is_at_the_cluster_s_machine() {
+    let Some(address) = own_address() else { return };
+    let cluster = Server::start_with(&["--memory", "--authenticator", "PasswordAuthenticator"]);
+    let folder = TempDir::with_prefix("helenus-gateway-").expect("a temporary directory");
+    let password = folder.path().join("password");
+    std::fs::write(&password, "cassandra\n").expect("a file");
+    let own =
+        ["--cluster-username", "cassandra", "--cluster-password-file", text(&password), "--cluster-logins"];
+    let (listen, rpc) = (format!("{address}:0"), format!("{address}:0"));
+    let ports = ["--gateway", cluster.address(), "--listen", &listen, "--rpc", &rpc];
+    let start = |more: &[&str]| Server::start_with(&[&ports[..], &own, more].concat());
+    let default = ("cassandra", "cassandra");
+    let credentials = [("username", default.0), ("password", default.1)];
+    let credentials = Map(credentials.map(|(name, value)| (name.into(), value.into())).into());
+    let login = args::Login { auth_request: AuthenticationRequest { credentials } };
+    let server = start(&[]);
+    let (code, said) = Raw::login(server.address(), 4, default).1.error();
+    assert!(code == BAD_CREDENTIALS && said.contains("--allow-default-password"), "{said}");
+    let said = String::from_utf8_lossy(&Calls::of(&server).exception(Method::Login, &login)).into_owned();
+    assert!(said.contains("--allow-default-password"), "{said}");
+    let (_, wrong) = Raw::login(server.address(), 4, ("cassandra", "x")).1.error();
+    assert_eq!(wrong, "Provided username cassandra and/or password are incorrect");
+    let server = start(&["--allow-default-password"]);
+    assert_eq!(Raw::login(server.address(), 4, default).1.opcode, AUTH_SUCCESS);
+}

@@ -1,4 +1,8 @@
-//! Ten thousand idle connections, and hundreds that do not read their answers, beside one active connection.
+//! Ten thousand idle connections, hundreds that do not read their answers and hundreds that ask nothing, beside active ones.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 use end_to_end::Server;
 use end_to_end::process::memory_kib;
@@ -86,4 +90,36 @@ fn clients_that_do_not_read_cost_a_bounded_part_of_what_they_asked_for() {
     assert!(grown < CLIENTS * (2 * (1 << 20) + 4 * VALUE_BYTES as u64), "{grown} bytes");
     drop(clients);
     assert_eq!(busy.query("SELECT k FROM k.t WHERE k = 0").opcode, RESULT);
+}
+
+#[test]
+fn clients_that_send_nothing_end_no_stream() {
+    const SILENT: usize = 300;
+    let server = Server::start_with(&["--http", "127.0.0.1:0"]);
+    let mut session = Raw::ready(server.address(), 4);
+    session
+        .run("CREATE KEYSPACE feed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    session.run("CREATE TABLE feed.t (p int PRIMARY KEY, n int) WITH cdc = true");
+    let line = server.head().iter().find_map(|line| line.trim().strip_prefix("http "));
+    let http = line.and_then(|line| line.split_whitespace().next()).expect("the HTTP port").to_owned();
+    let ask = |path: &str| {
+        let mut socket = TcpStream::connect(&http).expect("the HTTP port");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket option");
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: {http}\r\n\r\n").expect("sent");
+        let mut status = [0; 12];
+        socket.read_exact(&mut status).expect("an answer");
+        assert_eq!(&status, b"HTTP/1.1 200");
+        socket
+    };
+    let stream = ask("/changes/feed/t");
+    let silent: Vec<TcpStream> =
+        (0..SILENT).map(|_| TcpStream::connect(&http).expect("the HTTP port")).collect();
+    // Those beyond the limit have closed the first of them.
+    let mut first = &silent[0];
+    first.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket option");
+    assert_eq!(first.read(&mut [0]).expect("an end"), 0);
+    session.run("INSERT INTO feed.t (p, n) VALUES (1, 17)");
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("a line"));
+    assert!(lines.any(|line| line.starts_with("data:") && line.contains("17")), "the event comes");
+    ask("/ready");
 }

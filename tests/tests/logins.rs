@@ -258,7 +258,7 @@ fn the_default_password_is_refused_from_elsewhere() {
 }
 
 #[test]
-fn a_password_file_sets_the_password_at_each_start_and_the_shell_logs_in() {
+fn a_password_file_sets_the_first_password_and_never_brings_one_back() {
     let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
     let file: PathBuf = folder.path().join("password");
     std::fs::write(&file, "s3cret\n").expect("a password");
@@ -284,7 +284,107 @@ fn a_password_file_sets_the_password_at_each_start_and_the_shell_logs_in() {
     with_mode(0o600);
     server.restart();
     assert!(!warns(&server), "{:?}", server.head());
-    assert!(shell(&server, &with("other")).status.success());
+    let said = server.head().join("\n");
+    assert!(said.contains("helenus admin passwd cassandra"), "{said}");
+    assert!(shell(&server, &with("s3cret")).status.success());
+    assert!(!shell(&server, &with("other")).status.success());
+}
+
+#[test]
+fn a_password_role_that_is_there_is_not_raised() {
+    let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
+    let (file, config) = (folder.path().join("password"), folder.path().join("server.yaml"));
+    std::fs::write(&file, "given\n").expect("a password");
+    std::fs::write(&config, "authenticator: PasswordAuthenticator\n").expect("a configuration");
+    let mut server = Server::start_in(folder, &["--config", config.to_str().expect("UTF-8")]);
+    let mut own = as_cassandra(&server);
+    own.run("CREATE ROLE plain WITH LOGIN = true AND PASSWORD = 'own'");
+    own.run("CREATE ROLE locked WITH LOGIN = false");
+    for (role, password) in [("plain", "own"), ("locked", "given")] {
+        let text = format!(
+            "authenticator: PasswordAuthenticator\npassword_file: {}\npassword_role: {role}\n",
+            file.display()
+        );
+        std::fs::write(&config, text).expect("a configuration");
+        server.stop();
+        server.restart();
+        let said = server.head().join("\n");
+        assert!(said.contains("no superuser") && said.contains(role), "{said}");
+        assert_eq!(said.contains("helenus admin passwd plain"), role == "plain", "{said}");
+        let (mut client, reply) = Raw::login(server.address(), 4, (role, password));
+        assert_eq!(reply.opcode == AUTH_SUCCESS, role == "plain", "{role}");
+        if role == "plain" {
+            let refused = client.query("CREATE ROLE s WITH SUPERUSER = true").error();
+            assert!(refused.1.contains("Only superusers"), "{refused:?}");
+        }
+    }
+}
+
+/// The first superuser is dropped as the last step of an installation. A start of the same options does not bring it back.
+#[test]
+fn a_first_superuser_that_was_dropped_is_not_made_again() {
+    let folder = TempDir::with_prefix("helenus-logins-").expect("a temporary directory");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "s3cret\n").expect("a password");
+    let file = file.to_str().expect("UTF-8").to_owned();
+    let mut server = Server::start_in(folder, &["--password-file", &file]);
+    let (mut first, reply) = Raw::login(server.address(), 4, ("cassandra", "s3cret"));
+    assert_eq!(reply.opcode, AUTH_SUCCESS);
+    first.run("CREATE ROLE root WITH SUPERUSER = true AND LOGIN = true AND PASSWORD = 'pw'");
+    let (mut root, _) = Raw::login(server.address(), 4, ("root", "pw"));
+    root.run("DROP ROLE cassandra");
+    server.stop();
+    server.restart();
+    let said = server.head().join("\n");
+    assert!(
+        said.contains("cassandra of --password-file is not there") && said.contains("admin passwd"),
+        "{said}"
+    );
+    assert_ne!(Raw::login(server.address(), 4, ("cassandra", "s3cret")).1.opcode, AUTH_SUCCESS);
+    assert_eq!(Raw::login(server.address(), 4, ("root", "pw")).1.opcode, AUTH_SUCCESS);
+}
+
+/// The native protocol, in every version and by every request, and the old interface. Afterwards the connection is closed.
+#[test]
+fn the_sessions_of_a_dropped_or_locked_role_end_at_their_next_request() {
+    let server = with_logins(&["--rpc", "127.0.0.1:0"]);
+    let mut own = as_cassandra(&server);
+    let request = |raw: &mut Raw, number: usize| match number {
+        0 => raw.query("SELECT key FROM system.local"),
+        1 => raw.query("USE system"),
+        _ => raw.ask(0x09, &[&28_u32.to_be_bytes()[..], b"SELECT key FROM system.local", &[]].concat()),
+    };
+    let (drop, lock) = ("DROP ROLE app", "ALTER ROLE app WITH LOGIN = false");
+    // While the session is idle another role gets the name, or the role may log in again.
+    let (again, unlock) =
+        ("CREATE ROLE app WITH PASSWORD = 'other' AND LOGIN = true", "ALTER ROLE app WITH LOGIN = true");
+    for end in [&[drop][..], &[lock], &[drop, again], &[lock, unlock]] {
+        for version in 3..=5 {
+            for number in 0..if version < 5 { 3 } else { 2 } {
+                own.run("CREATE ROLE IF NOT EXISTS app WITH PASSWORD = 'pw' AND LOGIN = true");
+                let (mut raw, reply) = Raw::login(server.address(), version, ("app", "pw"));
+                assert_eq!(reply.opcode, AUTH_SUCCESS);
+                assert_eq!(request(&mut raw, number).opcode, RESULT);
+                end.iter().for_each(|statement| own.run(statement));
+                let (code, text) = request(&mut raw, number).error();
+                assert_eq!(code, UNAUTHORIZED, "{text}");
+                assert!(text.contains("session has ended") && text.contains("app"), "{text}");
+                assert!(raw.try_query("SELECT key FROM system.local").is_none(), "v{version}: {number}");
+                own.run("DROP ROLE IF EXISTS app");
+            }
+        }
+        own.run("CREATE ROLE app WITH PASSWORD = 'pw' AND LOGIN = true");
+        let mut calls = Calls::connect(&Calls::address_of(&server));
+        let credentials = [("username", "app"), ("password", "pw")];
+        let credentials = Map(credentials.map(|(key, value)| (key.into(), value.into())).to_vec());
+        calls.answer(Method::Login, &args::Login { auth_request: AuthenticationRequest { credentials } });
+        calls.answer(Method::DescribeKeyspace, &args::OfKeyspace { keyspace: "system" });
+        end.iter().for_each(|statement| own.run(statement));
+        let refused = calls.exception(Method::DescribeKeyspace, &args::OfKeyspace { keyspace: "system" });
+        assert!(String::from_utf8_lossy(&refused).contains("session has ended"));
+        assert!(calls.is_closed(), "the connection ends with that answer");
+        own.run("DROP ROLE IF EXISTS app");
+    }
 }
 
 #[test]
@@ -380,6 +480,80 @@ fn the_old_interface_wants_the_same_login_and_the_same_permissions() {
     assert!(call(&mut socket, Method::Truncate, &truncate).contains(refused));
     admin.run("GRANT MODIFY ON ks.t TO bob");
     assert!(!call(&mut socket, Method::Truncate, &truncate).contains("permission"));
+}
+
+/// The limits of a role hold for all interfaces together.
+#[test]
+fn the_limits_of_a_role_are_counted_over_every_interface() {
+    // With a data directory, because changes are read from its log.
+    let server = Server::start_with(&[
+        "--authenticator",
+        "PasswordAuthenticator",
+        "--authorizer",
+        "CassandraAuthorizer",
+        "--rpc",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+    ]);
+    let address = |name: &str| {
+        let line = server.head().iter().find(|line| line.starts_with(name)).expect("an interface");
+        line.split_whitespace().nth(1).expect("an address").to_owned()
+    };
+    let mut admin = as_cassandra(&server);
+    for statement in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k blob PRIMARY KEY, v blob) WITH COMPACT STORAGE AND cdc = true",
+        "CREATE ROLE bob WITH PASSWORD = 'b' AND LOGIN = true AND OPTIONS = {'connections_max': '2'}",
+        "GRANT SELECT ON KEYSPACE ks TO bob",
+    ] {
+        admin.run(statement);
+    }
+    let native = |version| Raw::login(server.address(), version, ("bob", "b"));
+    let rpc = || {
+        let mut socket = TcpStream::connect(address("rpc")).expect("connect");
+        let credentials = Map(vec![("username".into(), "bob".into()), ("password".into(), "b".into())]);
+        let login = args::Login { auth_request: AuthenticationRequest { credentials } };
+        let answer = call(&mut socket, Method::Login, &login);
+        (socket, answer)
+    };
+    // bob:b
+    let http = || {
+        let mut socket = TcpStream::connect(address("http")).expect("connect");
+        let request = format!(
+            "GET /changes/ks/t HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Basic Ym9iOmI=\r\n\r\n",
+            address("http")
+        );
+        socket.write_all(request.as_bytes()).expect("sent");
+        let mut answer = [0; 4096];
+        let count = socket.read(&mut answer).expect("an answer");
+        (socket, String::from_utf8_lossy(&answer[..count]).into_owned())
+    };
+    let refusal =
+        "Role bob has 2 connections, as many as it may have; close some (its option connections_max)";
+    let (mut first, reply) = native(4);
+    assert_eq!(reply.opcode, AUTH_SUCCESS);
+    let (mut second, answer) = rpc();
+    assert!(!answer.contains("connections_max"), "{answer}");
+    let (code, text) = native(5).1.error();
+    assert_eq!((code, &*text), (OVERLOADED, refusal));
+    assert!(rpc().1.contains(refusal) && http().1.contains(refusal));
+    // A change acts at once, also on those that are there.
+    admin.run("ALTER ROLE bob WITH OPTIONS = {'connections_max': '3', 'requests_max': '1'}");
+    let (stream, answer) = http();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (code, text) = first.query("SELECT * FROM ks.t").error();
+    assert!(code == OVERLOADED && text.contains("requests_max"), "the stream is one: {text}");
+    let keyspace = args::OfKeyspace { keyspace: "ks" };
+    assert!(call(&mut second, Method::SetKeyspace, &keyspace).contains("requests_max"));
+    let shown = admin.query("SELECT connections, requests FROM system_views.role_limits WHERE role = 'bob'");
+    assert_eq!(shown.opcode, RESULT);
+    admin.run("ALTER ROLE bob WITH OPTIONS = {'requests_max': '2'}");
+    first.run("SELECT * FROM ks.t");
+    drop((stream, first));
+    assert!(!call(&mut second, Method::SetKeyspace, &keyspace).contains("requests_max"));
+    admin.run("ALTER ROLE bob WITH OPTIONS = {'requests_max': '', 'request_bytes_max': '1KiB', 'statement_timeout': '10m'}");
+    assert!(!call(&mut second, Method::SetKeyspace, &keyspace).contains("Role bob"));
 }
 
 /// The number of logins that the login pool has taken: those that are active and those that are completed.

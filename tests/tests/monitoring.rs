@@ -122,6 +122,8 @@ fn prometheus_reads_the_figures_and_they_are_those_of_the_requests() {
     let count = rows.body.split_off(rows.body.len() - 8);
     assert_eq!(i64::from_be_bytes(count.try_into().expect("eight bytes")), 50);
 
+    assert!(!get(&http, "/metrics").1.contains("keyspace=\"system"), "tables of the system are left out");
+
     let dashboard = fs::read_to_string(root().join("docs/grafana/helenus.json")).expect("the dashboard");
     json(&dashboard);
     let (_, page) = get(&http, "/metrics");

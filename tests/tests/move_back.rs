@@ -410,6 +410,27 @@ fn batch(id: &[u8], sets: &[&[&[u8]]]) -> Vec<u8> {
     body
 }
 
+/// A rollback waits for its target as long as that takes; the end of the server waits for no rollback.
+#[test]
+fn a_server_stops_while_a_rollback_waits_for_a_target_that_is_silent() {
+    let mut moved = Moved::begin();
+    let target = i32::try_from(moved.target.process_id()).expect("a number");
+    let target = rustix::process::Pid::from_raw(target).expect("not 0");
+    rustix::process::kill_process(target, rustix::process::Signal::STOP).expect("a signal");
+    let rollback: Vec<String> = moved.with_data(&["rollback"]).iter().map(|&word| word.to_owned()).collect();
+    let asking = thread::spawn(move || refused(&rollback));
+    while !refused(&moved.with_data(&["resume"])).contains("another request") {
+        assert!(!asking.is_finished(), "{}", asking.join().expect("the tool's words"));
+    }
+    assert!(moved.source.stop().success());
+    asking.join().expect("the tool has ended");
+    rustix::process::kill_process(target, rustix::process::Signal::CONT).expect("a signal");
+    // The truth is at the target still.
+    moved.source.restart();
+    let through = Cql::connect(moved.source.address());
+    assert_eq!(through.rows("SELECT v FROM back.rows WHERE k = 10001").len(), 1);
+}
+
 #[test]
 fn a_server_goes_on_without_a_target_that_is_lost() {
     let mut moved = Moved::begin();
@@ -438,4 +459,42 @@ fn a_server_goes_on_without_a_target_that_is_lost() {
         assert!(refused(&moved.with_data(&["status"])).contains("no move is under way"));
         assert!(refused(&moved.with_data(&["rollback", "--lose-later-writes"])).contains("no move"));
     }
+}
+
+#[test]
+fn a_column_that_was_added_at_the_target_since_the_cut_is_not_lost_by_a_rollback() {
+    let moved = Moved::begin();
+    let through = Cql::connect(moved.source.address());
+    through.run("ALTER TABLE back.pairs ADD extra int");
+    through.run("INSERT INTO back.pairs (a, b, v, extra) VALUES (1, 'b', 'v', 7)");
+    let said = refused(&moved.with_data(&["rollback"]));
+    assert!(said.contains("back.pairs: the target alone has a column extra"), "{said}");
+    through.run("ALTER TABLE back.pairs DROP extra");
+    until_done(&moved.with_data(&["rollback", "--pause", "20s"]));
+    assert_eq!(Cql::connect(moved.source.address()).rows("SELECT a FROM back.pairs").len(), 1);
+}
+
+#[test]
+fn a_value_that_an_index_here_does_not_take_is_found_before_anything_is_written_here() {
+    let moved = Moved::begin();
+    until_done(&moved.with_data(&["rollback", "--pause", "20s"]));
+    Cql::connect(moved.source.address()).run("CREATE INDEX of_v ON back.pairs (v)");
+    let there = Cql::connect(moved.target.address());
+    let began = Instant::now();
+    while there.try_run("DROP INDEX back.of_v").is_err() {
+        assert!(began.elapsed() < PATIENCE);
+    }
+    wait_for_tail(&moved.data);
+    until_done(&moved.with_data(&["cutover", "--pause", "5s", "--accept-differences"]));
+    let through = Cql::connect(moved.source.address());
+    through.run("INSERT INTO back.rows (k, c, v) VALUES (1, 1, 'since the cut')");
+    through.run(&format!("INSERT INTO back.pairs (a, b, v) VALUES (1, 'b', '{}')", "x".repeat(70_000)));
+    let said = refused(&moved.with_data(&["rollback"]));
+    assert!(said.contains("back.pairs: Cannot index value of size 70000"), "{said}");
+    // Nothing was brought: the state would say so.
+    let state = std::fs::read_to_string(std::path::Path::new(&moved.data).join("move/state.json"));
+    assert!(state.expect("a state").contains("\"has_brought\":false"));
+    through.run("DELETE FROM back.pairs WHERE a = 1 AND b = 'b'");
+    until_done(&moved.with_data(&["rollback", "--pause", "20s"]));
+    assert_eq!(Cql::connect(moved.source.address()).rows("SELECT v FROM back.rows WHERE k = 1").len(), 1);
 }

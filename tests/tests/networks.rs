@@ -2,11 +2,14 @@
 //! Cassandra 5.0.9 (`ClientState.validateLogin`, `CassandraCIDRAuthorizer`).
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 
-use end_to_end::raw::{AUTH_SUCCESS, RESULT, Raw};
+use end_to_end::raw::{AUTH_SUCCESS, BATCH, OPTIONS, PREPARE, QUERY, READY, REGISTER, RESULT, Raw, query};
 use end_to_end::{Server, refused};
 use tempfile::TempDir;
 
+const SUPPORTED: u8 = 0x06;
 const UNAUTHORIZED: i32 = 0x2100;
 const INVALID: i32 = 0x2200;
 const ELSEWHERE: &str = "You do not have access from this IP 127.0.0.1";
@@ -62,14 +65,33 @@ fn a_role_uses_the_server_in_its_datacenters_alone() {
     admin.run("ALTER ROLE app WITH ACCESS TO DATACENTERS {'elsewhere'}");
     app.run("SELECT key FROM system.local");
     admin.run("ALTER ROLE app WITH LOGIN = false");
-    assert_eq!(app.query("USE system").error(), (UNAUTHORIZED, words.to_owned()));
+    let (code, text) = app.query("USE system").error();
+    assert!(code == UNAUTHORIZED && text.contains("may not log in any more"), "{text}");
 }
 
 #[test]
 fn a_role_uses_the_server_from_its_networks_alone() {
     let server = limited(
-        "cidr_authorizer: {class_name: CassandraCIDRAuthorizer, parameters: {cidr_authorizer_mode: ENFORCE}}",
+        "cidr_authorizer: {class_name: CassandraCIDRAuthorizer, parameters: {cidr_authorizer_mode: ENFORCE}}\nhttp: 0.0.0.0:0",
     );
+    let line =
+        server.head().iter().find_map(|line| line.trim().strip_prefix("http ")).expect("the HTTP port");
+    let port = line
+        .split_whitespace()
+        .next()
+        .and_then(|address| address.rsplit(':').next())
+        .expect("a port")
+        .to_owned();
+    // Names and passwords of app, free and nobody.
+    let metrics = |login: &str| {
+        let mut socket = TcpStream::connect(format!("127.0.0.1:{port}")).expect("the HTTP port");
+        let head = format!("Host: 127.0.0.1:{port}\r\nConnection: close\r\nAuthorization: Basic {login}");
+        socket.write_all(format!("GET /metrics HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        answer.split(' ').nth(1).expect("a status").to_owned()
+    };
+    let (app_login, free_login) = ("YXBwOnB3", "ZnJlZTpwdw==");
     let mut admin = login(&server, "cassandra");
     let refusal = admin.query("CREATE ROLE x WITH ACCESS FROM CIDRS {'office'}").error();
     assert_eq!(
@@ -87,9 +109,24 @@ fn a_role_uses_the_server_from_its_networks_alone() {
     for statement in ["SELECT key FROM system.local", "USE system", "DESCRIBE TABLES"] {
         assert_eq!(app.query(statement).error(), (UNAUTHORIZED, ELSEWHERE.to_owned()), "{statement}");
     }
+    // Every kind of request, whether it needs a permission or not.
+    let query = query(4, "SELECT key FROM system.local", &[]);
+    let prepare = [&28_u32.to_be_bytes()[..], b"SELECT key FROM system.local"].concat();
+    let events = b"\0\x02\0\x0dSCHEMA_CHANGE\0\x0dSTATUS_CHANGE".to_vec();
+    let batch = b"\0\0\0\0\x01\0".to_vec();
+    let requests = [(QUERY, query), (PREPARE, prepare), (REGISTER, events.clone()), (BATCH, batch)];
+    for (opcode, body) in requests {
+        assert_eq!(app.ask(opcode, &body).error(), (UNAUTHORIZED, ELSEWHERE.to_owned()), "opcode {opcode}");
+    }
+    assert_eq!([app_login, free_login, "YTpi"].map(metrics), ["403", "200", "401"]);
+    admin.run("CREATE KEYSPACE seen WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    assert_eq!(app.ask(OPTIONS, &[]).opcode, SUPPORTED, "and no event before");
+    assert_eq!(login(&server, "free").ask(REGISTER, &events).opcode, READY);
     login(&server, "free").run("SELECT key FROM system.local");
     admin.run("ALTER ROLE app WITH ACCESS FROM CIDRS {'office', 'here'}");
     app.run("SELECT key FROM system.local");
+    assert_eq!(metrics(app_login), "200");
+    assert_eq!(app.ask(REGISTER, &events).opcode, READY);
     assert_eq!(server.admin(&["getcidrgroupsofip", "127.0.0.1"]), "CIDR Groups: \nhere         \n");
     assert_eq!(server.admin(&["getcidrgroupsofip", "9.9.9.9"]), "");
     // The narrowest network counts, and this one has another group.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,17 +21,33 @@ fn folder() -> TempDir {
 fn all_below(path: &Path, into: &mut Vec<PathBuf>) {
     into.push(path.to_owned());
     if fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
-        for entry in fs::read_dir(path).expect("a folder") {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            // A server that runs removes folders meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(error) => panic!("{}: {error}", path.display()),
+        };
+        for entry in entries {
             all_below(&entry.expect("an entry").path(), into);
         }
     }
 }
 
+/// What there is of a path; `None` if a server has removed it meanwhile.
+fn about(path: &Path) -> Option<fs::Metadata> {
+    match fs::symlink_metadata(path) {
+        Ok(about) => Some(about),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => panic!("{}: {error}", path.display()),
+    }
+}
+
 fn assert_private(path: &Path, what: &str) -> usize {
+    assert!(path.exists(), "{what}: {}", path.display());
     let mut all = Vec::new();
     all_below(path, &mut all);
     for path in &all {
-        let about = fs::symlink_metadata(path).expect("it is there");
+        let Some(about) = about(path) else { continue };
         let wanted = if about.is_dir() { 0o700 } else { 0o600 };
         assert_eq!(about.mode() & 0o777, wanted, "{what}: {}", path.display());
     }
@@ -96,6 +113,56 @@ fn data_log_snapshots_backups_and_exports_are_their_owners_alone() {
     }
 }
 
+/// Files of whoever, of any mode, become the server's own: nobody changes them after they were checked.
+#[test]
+fn imported_files_belong_to_the_server_alone() {
+    let node = end_to_end::root().join("crates/cql/tests/fixtures/nodes/oa/data");
+    let mut draw = Draw::new("imports", 33);
+    for owner in [None, Some(65_534)] {
+        if owner.is_some() && !rustix::process::geteuid().is_root() {
+            continue;
+        }
+        let server = Server::start_in(folder(), &[]);
+        // On the server's disk, where files can be linked.
+        let source = server.data().with_file_name("source");
+        let copied = Command::new("cp").args(["-r"]).arg(&node).arg(&source).status().expect("run cp");
+        assert!(copied.success());
+        let mut all = Vec::new();
+        all_below(&source, &mut all);
+        for path in all.iter().rev() {
+            let is_folder = path.is_dir();
+            let mode =
+                draw.one(if is_folder { &[0o755, 0o777, 0o700] } else { &[0o600, 0o644, 0o666, 0o660] });
+            fs::set_permissions(path, fs::Permissions::from_mode(*mode)).expect("a mode");
+            std::os::unix::fs::chown(path, owner, None).expect("an owner");
+            if !is_folder && draw.below(4) == 0 {
+                fs::hard_link(path, path.with_extension("second")).expect("a second name");
+            }
+        }
+        let data = server.data();
+        let at = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+        let from = [&at(&source)[..], "--data", &at(&data)];
+        end_to_end::tool(&[&["import"][..], &from].concat());
+        assert!(assert_private(&data, "an import") > 20);
+        let mut own = Vec::new();
+        all_below(&data, &mut own);
+        for path in own {
+            let Some(about) = about(&path) else { continue };
+            assert_eq!(about.uid(), rustix::process::geteuid().as_raw(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_process_leaves_no_core_dump() {
+    let server = Server::start_in(folder(), &[]);
+    let limits =
+        fs::read_to_string(format!("/proc/{}/limits", server.process_id())).expect("a running server");
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).expect("the limit");
+    let words: Vec<&str> = core.split_whitespace().collect();
+    assert_eq!(words[4..6], ["0", "0"], "{core}");
+}
+
 #[test]
 fn a_directory_that_others_could_enter_is_closed_to_them() {
     let mut draw = Draw::new("modes", 31);
@@ -127,6 +194,59 @@ fn a_directory_that_others_prepare_is_not_used() {
         assert!(text.contains("it belongs to user 65534"), "{text}");
         assert_eq!(fs::read_dir(&data).expect("a folder").count(), 0, "nothing was put there");
     }
+}
+
+/// What a server says that must refuse to start on a directory.
+fn refused_on(data: &Path) -> String {
+    let started =
+        Command::new(binary()).args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).output();
+    let output = started.expect("run helenus");
+    assert!(!output.status.success(), "it started on {}", data.display());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_directory_with_files_of_others_is_refused_and_stays_as_it_is() {
+    let node = end_to_end::root().join("crates/cql/tests/fixtures/nodes/oa/data/fx");
+    let table = fs::read_dir(&node).expect("a keyspace").flatten().find(|entry| entry.path().is_dir());
+    let folder = folder();
+    let plain = folder.path().join("q");
+    fs::create_dir(&plain).expect("a folder");
+    fs::write(plain.join("x"), "").expect("a file");
+    fs::set_permissions(&plain, fs::Permissions::from_mode(0o777)).expect("a mode");
+    let mut all = vec![(plain, "it has x.")];
+    for (name, from) in [("keyspace", node.clone()), ("table", table.expect("a table").path())] {
+        let copy = folder.path().join(name);
+        let copied = Command::new("cp").arg("-r").arg(from).arg(&copy).status().expect("run cp");
+        assert!(copied.success());
+        all.push((copy, "helenus import"));
+    }
+    for (data, words) in all {
+        let before = state(&data);
+        for _ in 0..2 {
+            let told = refused_on(&data);
+            assert!(told.contains(words) && told.contains("Give a new or an empty directory"), "{told}");
+            assert_eq!(state(&data), before, "{}", data.display());
+        }
+    }
+}
+
+/// What the command line names in the directory, and what is there of a file system, are no files of others.
+#[test]
+fn a_configuration_in_the_directory_is_no_hindrance() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    for below in ["lost+found", ".snapshot", "schema", "conf"] {
+        fs::create_dir_all(data.join(below)).expect("a folder");
+    }
+    fs::write(data.join("conf/helenus.yaml"), "log_level: info\n").expect("a configuration");
+    fs::write(data.join("password"), "secret\n").expect("a password");
+    fs::set_permissions(data.join("password"), fs::Permissions::from_mode(0o600)).expect("a mode");
+    let args =
+        ["--config", "data/conf/helenus.yaml", "--init", "data/schema", "--password-file", "data/password"];
+    let mut server = Server::start_in(folder, &args);
+    assert!(server.stop().success());
+    server.restart();
 }
 
 /// Content and mode of every file below a folder.

@@ -1,54 +1,8 @@
 //! Makes writes or syncs of the commit log fail under the real binary, by strace's injection: a refused write is not
 //! read, neither while the server runs nor after a restart. Skipped if strace is missing or may not attach.
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-use end_to_end::Server;
 use end_to_end::raw::{RESULT, Raw};
-
-/// Maximum time for strace to attach to all threads.
-const ATTACH_MAX: Duration = Duration::from_secs(20);
-
-/// A running strace; it detaches from the server when dropped.
-struct Injection(Child);
-
-impl Injection {
-    /// Makes these system calls of the server fail. `None` if that is impossible.
-    fn begin(server: &Server, calls: &str) -> Option<Self> {
-        let process = server.process_id().to_string();
-        let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error=EIO"));
-        let mut command = Command::new("strace");
-        command.args(["-f", "-q", "-p", &process, "-e", &trace, "-e", &inject]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        let mut injection = Self(child);
-        let began = Instant::now();
-        while !is_traced(server.process_id()) {
-            let has_ended = injection.0.try_wait().is_ok_and(|status| status.is_some());
-            if has_ended || began.elapsed() > ATTACH_MAX {
-                return None;
-            }
-            std::thread::yield_now();
-        }
-        Some(injection)
-    }
-}
-
-impl Drop for Injection {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Whether every thread of a process is traced.
-fn is_traced(process: u32) -> bool {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return false };
-    threads.flatten().all(|thread| {
-        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
-    })
-}
+use end_to_end::{Injection, Server};
 
 /// The value of a row read by SELECT, or the error.
 fn row(client: &mut Raw, key: i32) -> Result<i32, (i32, String)> {
@@ -77,7 +31,7 @@ fn a_row_that_was_refused_is_not_read_while_the_server_runs_nor_after_a_restart(
         client.run("CREATE TABLE k.t (k int PRIMARY KEY, v int)");
         client.run("INSERT INTO k.t (k, v) VALUES (1, 100)");
         client.run("INSERT INTO k.t (k, v) VALUES (2, 100)");
-        let Some(injection) = Injection::begin(&server, calls) else {
+        let Some(injection) = Injection::fail(&server, calls) else {
             println!("not run: strace is missing or may not attach");
             return;
         };

@@ -150,6 +150,10 @@ fn mistakes_with_import_and_export_are_answered_with_what_there_is() {
         "no SSTables of keyspace xf to import; there is fx.collections",
     );
     refused(&["import", &from, "--snapshot", "monday"], "no snapshot monday of a table to import");
+    // An import that fails leaves no new database behind.
+    assert!(!Path::new(&data).exists());
+    let (shown, code) = told(&["shell", "-e", "SELECT key FROM system.local"]);
+    assert!(code == 0, "{shown}");
     refused(&["export", &place("out")], "there is no table to export");
     let (shown, code) = told(&["import", &from]);
     assert!(code == 0 && shown.contains("imported    fx.wide: 2 SSTables"), "{shown}");

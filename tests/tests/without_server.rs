@@ -195,15 +195,80 @@ fn a_dry_run_without_a_server_changes_no_file_and_makes_no_folder() {
 }
 
 #[test]
+fn the_shell_reads_sstables_where_they_lie_by_their_own_schema() {
+    let folder = folder();
+    let at = folder.path();
+    let create = format!(
+        "CREATE KEYSPACE k {KEYSPACE}; CREATE TYPE k.p (x int); \
+         CREATE TABLE k.t (a int, b int, p frozen<p>, s set<text>, PRIMARY KEY (a, b)); CREATE INDEX ON k.t (p); \
+         INSERT INTO k.t (a, b, p, s) VALUES (1, 2, {{x: 7}}, {{'one', 'two'}}); INSERT INTO k.t (a, b) VALUES (1, 3)"
+    );
+    printed(at, &["shell", "--data", "data", "-e", &create]);
+    printed(at, &["backup", "kept"]);
+    printed(at, &["export", "files"]);
+    let mut before = BTreeMap::new();
+    files(at, &mut before);
+    for place in ["kept", "files", "data"] {
+        let read = ["shell", "--sstables", place, "-e"];
+        let with = |text| [&read[..], &[text]].concat();
+        let rows = printed(at, &with("SELECT * FROM k.t"));
+        assert!(
+            rows.contains("{x: 7}") && rows.contains("{'one', 'two'}") && rows.contains("(2 rows)"),
+            "{place}: {rows}"
+        );
+        let changed = printed(at, &with("DELETE FROM k.t WHERE a = 1 AND b = 2; SELECT count(*) FROM k.t"));
+        assert!(changed.contains("\n     1\n"), "{place}: {changed}");
+        let mut after = BTreeMap::new();
+        files(at, &mut after);
+        assert!(before == after, "{place}: a file has changed");
+    }
+    assert!(refusal(at, &["shell", "--sstables", "nothere", "-e", "x"]).contains("give a folder"));
+    assert!(refusal(at, &["shell", "--sstables", "kept", "--memory"]).contains("cannot be used with"));
+}
+
+#[test]
+fn work_that_fails_without_a_server_leaves_no_database_behind() {
+    let folder = folder();
+    let at = folder.path();
+    fs::create_dir(at.join("empty")).expect("a folder");
+    for (args, told) in [
+        (&["restore", "nothere"][..], "nothere"),
+        (&["restore", "empty", "--data", "a/b/c"], "empty"),
+        (&["import", "nothere"], "nothere"),
+        (&["import", "empty", "--data", "a/b/c"], "empty"),
+        (&["import", "empty", "--schema", "nofile.cql"], "nofile.cql"),
+        (&["pull", "127.0.0.1:1", "--tables", "k"], "127.0.0.1"),
+    ] {
+        let text = refusal(at, args);
+        assert!(text.contains(told), "{args:?}: {text}");
+        let names: Vec<_> =
+            fs::read_dir(at).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(names, ["empty"], "{args:?}");
+    }
+    // A directory that was there stays, whatever is in it.
+    fs::create_dir(at.join("mine")).expect("a folder");
+    refusal(at, &["import", "nothere", "--data", "mine"]);
+    assert!(at.join("mine").is_dir());
+}
+
+#[test]
 fn typos_are_answered_with_a_name_that_exists() {
     let folder = folder();
     let at = folder.path();
+    fs::write(at.join("file"), "").expect("a file");
+    for args in [["-v"], ["-V"], ["--version"], ["version"]] {
+        assert!(printed(at, &args).starts_with("helenus "));
+    }
     for (args, meant) in [
         (&["admn"][..], "'admin'"),
         (&["admin", "statu"], "'status'"),
         (&["admin", "tablestat"], "'tablestats'"),
         (&["serve", "--lisen", ":1"], "'--listen'"),
         (&["serve", "--set", "commitlog_snyc=batch"], "commitlog_sync"),
+        (&["serve", "--port", "9042"], "--listen :9042"),
+        (&["serve", "--data", "file"], "--data file: this is a file"),
+        (&["shell", "--data", "file"], "--data file: this is a file"),
+        (&["import", "x", "--data", "file"], "--data file: this is a file"),
     ] {
         let text = refusal(at, args);
         assert!(text.contains(meant), "{args:?}: {text}");

@@ -2,9 +2,11 @@
 //! run; `docs/reliability.md` has the figures. Each builds into a folder of its own under the target directory, since its flags
 //! would throw the others' objects away.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::process::Command;
 
-use crate::target;
+use crate::{setup, target};
 
 /// What AddressSanitizer runs over: everything under the language, its integration tests included.
 const FLOORS: [&str; 5] =
@@ -60,13 +62,70 @@ pub fn miri(args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Every interleaving of what the memtable publishes without a lock.
+/// The tests by loom: package, filter.
+const INTERLEAVED: [(&str, &str); 2] =
+    [("helenus-host", "account::interleavings"), ("helenus-engine", "published")];
+
+/// Every interleaving of what the memtable publishes without a lock, and of threads that wait for memory.
 pub fn loom(args: &[&str]) -> Result<(), String> {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--release", "--locked", "--package", "helenus-engine", "--lib", "published"]);
-    command.arg("--target-dir").arg(target().join("loom")).args(args);
-    command.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "2");
-    run(&mut command)
+    for (package, filter) in INTERLEAVED {
+        let mut command = Command::new("cargo");
+        command.args(["test", "--release", "--locked", "--package", package, "--lib", filter]);
+        command.arg("--target-dir").arg(target().join("loom")).args(args);
+        command.env("RUSTFLAGS", "--cfg loom").env("LOOM_MAX_PREEMPTIONS", "2");
+        run(&mut command)?;
+    }
+    Ok(())
+}
+
+/// The end-to-end tests that `watched` runs: of memory, of hostile clients, of drivers.
+const WATCHED: [&str; 9] = [
+    "memory",
+    "hostile_statements",
+    "hostile_names",
+    "bad_values",
+    "bad_frames",
+    "large_rows",
+    "drivers",
+    "rpc",
+    "changes",
+];
+
+/// Tests with a server that finds memory which a request takes before it has asked for it
+/// (`crates/host/src/account/watch.rs`). Fails if it has found any. `args` go to `cargo test`, in place of the list of tests.
+pub fn watched(args: &[&str]) -> Result<(), String> {
+    let folder = target().join("watched");
+    let mut build = Command::new("cargo");
+    build.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "helenus-cli",
+        "--features",
+        "watch",
+        "--target-dir",
+    ]);
+    run(build.arg(&folder))?;
+    setup::run()?;
+    let found = folder.join("found.txt");
+    if let Err(error) = fs::remove_file(&found)
+        && error.kind() != ErrorKind::NotFound
+    {
+        return Err(format!("{}: {error}", found.display()));
+    }
+    let mut test = Command::new("cargo");
+    test.args(["test", "--locked", "--package", "end-to-end", "--no-fail-fast"]);
+    match args {
+        [] => WATCHED.iter().for_each(|name| _ = test.args(["--test", name])),
+        _ => _ = test.args(args),
+    }
+    test.env("HELENUS_BIN", folder.join("release/helenus")).env("HELENUS_CLIENTS", setup::clients());
+    let tested = run(test.env("HELENUS_WATCH_FILE", &found));
+    match fs::read_to_string(&found) {
+        Ok(text) => Err(format!("memory was taken without asking; all of {}:\n{text}", found.display())),
+        Err(_) => tested,
+    }
 }
 
 /// `cargo +nightly VERB`, into a folder of its own. By rustup's cargo: the one that runs this program knows one toolchain alone.

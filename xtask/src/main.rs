@@ -34,7 +34,8 @@ cargo xtask applications [NAME..]   suites of drivers and applications, each aga
 cargo xtask conformance [ARGS]   scripts or generated statements beside a Cassandra: see tests/conformance/README.md
 cargo xtask sanitize address|thread [ARGS]   the engine's tests and those below with a sanitizer; needs a nightly toolchain
 cargo xtask miri [ARGS]   the tests of every `unsafe` part, interpreted; needs nightly with miri and rust-src
-cargo xtask loom [ARGS]   every interleaving of what the memtable publishes without a lock
+cargo xtask watched [ARGS]   the tests of memory, hostile clients and drivers with a server that finds memory taken without asking
+cargo xtask loom [ARGS]   every interleaving of what the memtable publishes without a lock, and of threads that wait for memory
 ";
 
 fn main() -> ExitCode {
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         ["conformance", rest @ ..] => check::conformance(rest),
         ["sanitize", kind, rest @ ..] => deep::sanitize(kind, rest),
         ["miri", rest @ ..] => deep::miri(rest),
+        ["watched", rest @ ..] => deep::watched(rest),
         ["loom", rest @ ..] => deep::loom(rest),
         _ => {
             eprint!("{USAGE}");

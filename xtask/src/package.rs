@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::image::{git, shown};
 use crate::run::step;
-use crate::static_binary::{Build, Processor};
+use crate::static_binary::Processor;
 use crate::{root, target};
 
 /// Makes and tries the packages; `--arm64` adds those of the second processor, of which the binary is run by qemu.
@@ -17,55 +17,35 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = args.iter().find(|arg| **arg != "--arm64") {
         return Err(format!("package: {unknown} is no option; it takes --arm64"));
     }
-    let wanted = Wanted { arm64: args.contains(&"--arm64"), analysis: false };
     let out = target().join("packages");
-    make(&out, wanted, &Also::default())?;
+    make(&out, args.contains(&"--arm64"), &Also::default())?;
     try_all(&out)
-}
-
-/// What is made besides the packages for x86-64.
-#[derive(Clone, Copy)]
-pub struct Wanted {
-    /// Those for 64-bit ARM.
-    pub arm64: bool,
-    /// A second tarball for each processor, with Parquet and Arrow.
-    pub analysis: bool,
 }
 
 /// Files besides the binaries and their documents.
 #[derive(Default)]
 pub struct Also {
-    /// In each package, but the tarballs with Parquet and Arrow.
+    /// In each package.
     pub all: Vec<PathBuf>,
-    /// In these tarballs.
-    pub analysis: Vec<PathBuf>,
     /// Container images, which lie beside the packages.
     pub images: Vec<PathBuf>,
 }
 
-/// Makes the packages in a folder.
+/// Makes the packages for x86-64 in a folder, with `arm64` those for that too.
 ///
 /// # Errors
 /// A build fails.
-pub fn make(out: &Path, wanted: Wanted, also: &Also) -> Result<(), String> {
+pub fn make(out: &Path, arm64: bool, also: &Also) -> Result<(), String> {
     let mut processors = vec![Processor::Amd64];
-    if wanted.arm64 {
+    if arm64 {
         processors.push(Processor::Arm64);
     }
     let mut package = Command::new("python3");
     package.arg(root().join("packaging/package.py")).arg("--out").arg(out);
     package.args(["--version", env!("CARGO_PKG_VERSION")]);
     package.args(["--epoch", &git(&["show", "--no-patch", "--format=%ct", "HEAD"])?]);
-    for (option, files) in
-        [("--also", &also.all), ("--also-analysis", &also.analysis), ("--image", &also.images)]
-    {
+    for (option, files) in [("--also", &also.all), ("--image", &also.images)] {
         files.iter().for_each(|file| _ = package.arg(option).arg(file));
-    }
-    for processor in &processors {
-        if wanted.analysis {
-            let binary = Build { processor: *processor, analysis: true }.binary()?;
-            package.arg("--analysis").arg(format!("{}={}", processor.name(), binary.display()));
-        }
     }
     for processor in processors {
         package.arg(format!("{}={}", processor.name(), processor.binary()?.display()));

@@ -1,9 +1,10 @@
 //! `cargo xtask release`: everything that is published for a version, in `target/packages`, or an error that says what is
 //! missing for it.
 //!
-//! It refuses a tree with changes and a version without its section in CHANGELOG.md (`--snapshot` does not), runs cargo-deny,
-//! writes the SBOM and the licences of all crates, and makes the packages with both in them and the images. `--twice` builds all of it again
-//! from a clone in another folder and compares the digests.
+//! It refuses a tree with changes and a version without its section in CHANGELOG.md, runs cargo-deny, writes the SBOM and the licences of
+//! all crates, and makes the packages with both in them and the images. `--twice` builds all of it again from a clone in another folder and
+//! compares the digests. `--snapshot` refuses neither, and leaves out cargo-deny and the SBOM unless their tools are there from a release:
+//! building these tools takes longer than everything else.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::image::{self, git, shown};
-use crate::package::{Also, Wanted, make, try_all};
+use crate::package::{Also, make, try_all};
 use crate::run::step;
+use crate::static_binary::FEATURES;
 use crate::{root, target};
 
 /// The tools, with the versions that made the last release.
@@ -22,9 +24,8 @@ const CHECKERS: &str = "release-tools";
 /// The target whose crates the SBOM and the licences list. The other processor's are the same.
 const TRIPLE: &str = "x86_64-unknown-linux-musl";
 const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
-/// The two binaries of a release, with the features that static_binary.rs gives them, and what each is built from.
-const SBOMS: [(&str, &str); 2] =
-    [("helenus.cdx.json", "shared-crates"), ("helenus-analysis.cdx.json", "shared-crates,analysis")];
+/// What the binary is built from.
+const SBOM: &str = "helenus.cdx.json";
 
 /// Only makes the files, and neither checks nor tries them: what the second build of `--twice` is called with.
 const UNTRIED: &str = "--untried";
@@ -42,9 +43,11 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     } else if has("--twice") {
         refuse_changes("the second build is made from the commit")?;
     }
-    let tools = tools()?;
-    if !has(UNTRIED) {
-        deny(&tools)?;
+    let tools = if has("--snapshot") { tools_there() } else { Some(tools()?) };
+    match &tools {
+        Some(tools) if !has(UNTRIED) => deny(tools)?,
+        Some(_) => {}
+        None => println!("cargo-deny and the SBOM are left out: a release, without --snapshot, has them"),
     }
     let about = target().join("release");
     fs::create_dir_all(&about).map_err(|error| format!("{}: {error}", about.display()))?;
@@ -52,16 +55,16 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     let mut list = Command::new("python3");
     list.arg(root().join("packaging/licences.py")).args(["--target", TRIPLE, "--out"]).arg(&licences);
     step("licences", &mut list)?;
-    let [sbom, of_analysis] = SBOMS.map(|(name, features)| (about.join(name), features));
-    for (to, features) in [&sbom, &of_analysis] {
-        write_sbom(&tools, to, features)?;
+    let mut all = vec![licences];
+    if let Some(tools) = &tools {
+        let sbom = about.join(SBOM);
+        write_sbom(tools, &sbom)?;
+        all.push(sbom);
     }
     let out = target().join("packages");
-    let wanted = Wanted { arm64: has("--arm64"), analysis: true };
     let image = image::make(has("--arm64"))?;
     let images = image::FILES.map(|file| image.join(file)).to_vec();
-    let also = Also { all: vec![licences.clone(), sbom.0], analysis: vec![licences, of_analysis.0], images };
-    make(&out, wanted, &also)?;
+    make(&out, has("--arm64"), &Also { all, images })?;
     if has(UNTRIED) {
         return Ok(());
     }
@@ -127,6 +130,12 @@ fn tools() -> Result<PathBuf, String> {
     Ok(folder.join("bin"))
 }
 
+/// The folder of the tools, if they are installed.
+fn tools_there() -> Option<PathBuf> {
+    let folder = target().join(CHECKERS).join("bin");
+    TOOLS.iter().all(|(tool, _)| folder.join(tool).exists()).then_some(folder)
+}
+
 /// Checks licences, bans and sources; and advisories if there is a database of them on this machine.
 fn deny(tools: &Path) -> Result<(), String> {
     let call = |checks: &[&str]| {
@@ -134,6 +143,8 @@ fn deny(tools: &Path) -> Result<(), String> {
         command.args(["--locked", "--offline", "check"]).args(checks);
         command
     };
+    // It reads the crates of all platforms, of which the builds here fetch only their own.
+    step("all crates", Command::new("cargo").args(["fetch", "--locked"]))?;
     step("cargo deny: licences, bans, sources", &mut call(&["licenses", "bans", "sources"]))?;
     let home = std::env::var("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|_| std::env::var("HOME").map(|home| PathBuf::from(home).join(".cargo")));
@@ -150,7 +161,7 @@ fn deny(tools: &Path) -> Result<(), String> {
 }
 
 /// Writes the SBOM: what the binary is built from, in CycloneDX, with the commit's time in place of a clock's.
-fn write_sbom(tools: &Path, to: &Path, features: &str) -> Result<(), String> {
+fn write_sbom(tools: &Path, to: &Path) -> Result<(), String> {
     let name = "helenus-sbom";
     let mut command = Command::new(tools.join("cargo-cyclonedx"));
     command.args(["cyclonedx", "--format", "json", "--spec-version", "1.5", "--no-build-deps", "--quiet"]);
@@ -158,7 +169,7 @@ fn write_sbom(tools: &Path, to: &Path, features: &str) -> Result<(), String> {
         "--target",
         TRIPLE,
         "--features",
-        features,
+        FEATURES,
         "--override-filename",
         name,
         "--manifest-path",

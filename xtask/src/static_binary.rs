@@ -22,14 +22,8 @@ pub enum Processor {
     Arm64,
 }
 
-/// A binary: what it runs on, and which features it has.
-#[derive(Clone, Copy, Debug)]
-pub struct Build {
-    /// The processor.
-    pub processor: Processor,
-    /// With feature `analysis`: export as Parquet and Arrow.
-    pub analysis: bool,
-}
+/// The features of the binary. `shared-crates` has the crates in common with the tests; `analysis` is export as Parquet and Arrow.
+pub const FEATURES: &str = "shared-crates,analysis";
 
 impl Processor {
     /// The name in images and in Debian.
@@ -48,30 +42,19 @@ impl Processor {
         }
     }
 
-    /// The static binary without feature `analysis`.
-    ///
-    /// # Errors
-    /// The build fails.
-    pub fn binary(self) -> Result<PathBuf, String> {
-        Build { processor: self, analysis: false }.binary()
-    }
-}
-
-impl Build {
     /// Builds the binary and returns its path.
     ///
     /// # Errors
     /// The tools cannot be installed, or the build fails.
     pub fn binary(self) -> Result<PathBuf, String> {
-        let triple = self.processor.triple();
+        let triple = self.triple();
         let tools = tools()?;
         step("target", Command::new("rustup").args(["target", "add", triple]))?;
         let mut command = Command::new(tools.join("cargo-zigbuild"));
         command.args(["zigbuild", "--release", "--locked", "--package", "helenus-cli", "--target", triple]);
-        // One folder and `shared-crates` for both binaries of a processor, which differ in the last crate alone.
         let folder = target().join("static");
         command.arg("--target-dir").arg(&folder);
-        command.args(["--features", if self.analysis { "shared-crates,analysis" } else { "shared-crates" }]);
+        command.args(["--features", FEATURES]);
         // Other words for the folders that would stand in messages of panics: two machines build the same bytes.
         let home = std::env::var("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|_| std::env::var("HOME").map(|home| PathBuf::from(home).join(".cargo")));
@@ -93,17 +76,8 @@ impl Build {
             .env("SOURCE_DATE_EPOCH", "0")
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
-        let with = if self.analysis { " with analysis" } else { "" };
-        step(&format!("static binary for {}{with}", self.processor.name()), &mut command)?;
-        // The other binary of the processor would take its place.
-        let built = folder.join(triple).join("release/helenus");
-        let kept = folder.join(format!(
-            "helenus-{}{}",
-            self.processor.name(),
-            if self.analysis { "-analysis" } else { "" }
-        ));
-        fs::copy(&built, &kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-        Ok(kept)
+        step(&format!("static binary for {}", self.name()), &mut command)?;
+        Ok(folder.join(triple).join("release/helenus"))
     }
 }
 

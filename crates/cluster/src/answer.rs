@@ -1,11 +1,15 @@
 //! The answer of a node to one request, as bytes.
 
+use std::sync::Arc;
+
 use helenus_wire::WireError;
 use helenus_wire::native::{
-    ErrorMessage, Flags, Opcode, Response, ResponseMessage, ResultMessage, Rows, Version, decode_response,
+    ErrorMessage, Flags, Opcode, Reader, Response, ResponseMessage, ResultMessage, Rows, Version,
+    decode_response,
 };
 
 use crate::ClusterError;
+use crate::answer_room::{AnswerRoom, Taken};
 
 /// An answer inside the buffer of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +22,8 @@ pub struct Answer<'a> {
     pub opcode: Opcode,
     /// The body, not compressed.
     pub body: &'a [u8],
+    /// The room of a long answer. Who copies the body keeps it as long as the copy.
+    pub room: Option<&'a Arc<Taken>>,
 }
 
 impl<'a> Answer<'a> {
@@ -29,6 +35,24 @@ impl<'a> Answer<'a> {
         decode_response(self.version, self.opcode, self.flags, self.body)
     }
 
+    /// The part of the body that is the message: what follows what the flags announce.
+    ///
+    /// # Errors
+    /// The body ends too early.
+    pub fn message(&self) -> Result<&'a [u8], WireError> {
+        let mut reader = Reader::new(self.body);
+        if self.flags.has(Flags::TRACING) {
+            reader.uuid()?;
+        }
+        if self.flags.has(Flags::WARNING) {
+            reader.string_list()?;
+        }
+        if self.flags.has(Flags::CUSTOM_PAYLOAD) {
+            reader.bytes_map()?;
+        }
+        Ok(reader.rest())
+    }
+
     /// A copy that lives on.
     pub fn to_owned(&self) -> OwnedAnswer {
         OwnedAnswer {
@@ -36,6 +60,7 @@ impl<'a> Answer<'a> {
             flags: self.flags,
             opcode: self.opcode,
             body: self.body.to_vec(),
+            room: self.room.cloned(),
         }
     }
 }
@@ -51,12 +76,23 @@ pub struct OwnedAnswer {
     pub opcode: Opcode,
     /// The body, not compressed.
     pub body: Vec<u8>,
+    /// The room of a long answer.
+    pub(crate) room: Option<Arc<Taken>>,
 }
 
 impl OwnedAnswer {
     /// The same answer, borrowed.
     pub fn borrow(&self) -> Answer<'_> {
-        Answer { version: self.version, flags: self.flags, opcode: self.opcode, body: &self.body }
+        let OwnedAnswer { version, flags, opcode, ref body, ref room } = *self;
+        Answer { version, flags, opcode, body, room: room.as_ref() }
+    }
+
+    /// The same answer, counted by `room` although it is short: for callers that keep many. `None`: there is no room for it.
+    pub fn counted(mut self, room: &Arc<AnswerRoom>) -> Option<OwnedAnswer> {
+        if self.room.is_none() {
+            self.room = Some(Arc::new(room.try_take(self.body.len() as u64)?));
+        }
+        Some(self)
     }
 
     /// Decodes the body.

@@ -34,6 +34,23 @@ pub enum CallError {
         /// The time that was waited.
         after: Duration,
     },
+    /// The node answered with what the request does not ask for, so the connection was ended; the node has run the request. It must not be
+    /// sent again: another node would answer alike.
+    #[error("the connection to {node} was ended: {reason}")]
+    Unasked {
+        /// The node.
+        node: SocketAddr,
+        /// The request and the answer.
+        reason: String,
+    },
+    /// The answer is longer than there is room for, and was dropped; the node has run the request.
+    #[error("an answer of {node} is not taken: {reason}; ask for smaller pages")]
+    TooLong {
+        /// The node.
+        node: SocketAddr,
+        /// The length, and what there is room for.
+        reason: String,
+    },
     /// As many requests are in flight as the connection allows.
     #[error("too many requests are in flight on the connection to {node}")]
     Full {
@@ -48,7 +65,13 @@ pub enum CallError {
 impl CallError {
     /// Whether the node may have seen the request. If not, it may be sent again, whatever it does.
     pub fn was_sent(&self) -> bool {
-        matches!(self, CallError::Lost { .. } | CallError::Timeout { .. })
+        matches!(
+            self,
+            CallError::Lost { .. }
+                | CallError::Timeout { .. }
+                | CallError::Unasked { .. }
+                | CallError::TooLong { .. }
+        )
     }
 }
 
@@ -161,7 +184,9 @@ impl ClusterError {
     pub fn may_repeat(&self, idempotent: bool) -> bool {
         match self {
             ClusterError::NoNode { .. } | ClusterError::NoAgreement { .. } => true,
-            ClusterError::Call(CallError::Wire(_)) => false,
+            ClusterError::Call(
+                CallError::Wire(_) | CallError::Unasked { .. } | CallError::TooLong { .. },
+            ) => false,
             ClusterError::Call(error) => idempotent || !error.was_sent(),
             ClusterError::Server(error) => match error.detail.code() {
                 ErrorCode::IsBootstrapping | ErrorCode::Unprepared => true,
@@ -177,6 +202,12 @@ impl ClusterError {
             },
             _ => false,
         }
+    }
+
+    /// Whether the cluster has refused the statement itself: it names a keyspace, a table or a column that is not there. Every other error
+    /// says nothing about what is there.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, ClusterError::Server(error) if error.detail.code() == ErrorCode::Invalid)
     }
 
     /// The error of the cluster, if it answered with one.

@@ -13,9 +13,12 @@
 )]
 
 mod answer;
+mod answer_room;
 mod cluster;
 mod connection;
 mod error;
+mod keyspace_connections;
+mod known_keyspace;
 mod node;
 mod options;
 mod replication;
@@ -25,8 +28,9 @@ mod topology;
 mod written;
 
 pub use answer::{Answer, OwnedAnswer};
+pub use answer_room::{AnswerRoom, Taken};
 pub use cluster::{Cluster, ClusterEvent};
-pub use connection::{Connection, Done, Extras, Refused};
+pub use connection::{Asks, Connection, Done, Extras, Refused, Turn};
 pub use error::{CallError, ClusterError, ConnectError};
 pub use node::Node;
 pub use options::{ClusterOptions, Login};

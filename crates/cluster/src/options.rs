@@ -1,10 +1,13 @@
 //! How a cluster is reached.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_tls::TlsClient;
 use helenus_wire::native::Version;
+
+use crate::AnswerRoom;
 
 /// The port of the native protocol.
 pub const DEFAULT_PORT: u16 = 9042;
@@ -53,6 +56,8 @@ pub struct ClusterOptions {
     pub heartbeat: Duration,
     /// The longest answer, in bytes.
     pub answer_bytes_max: u64,
+    /// The room for long answers that arrive at the same time.
+    pub answers: Arc<AnswerRoom>,
     /// The name that nodes show in `system_views.clients`.
     pub driver_name: String,
 }
@@ -74,6 +79,7 @@ impl ClusterOptions {
             connect_timeout: Duration::from_secs(5),
             heartbeat: Duration::from_secs(5),
             answer_bytes_max: 256 << 20,
+            answers: AnswerRoom::new(u64::MAX),
             driver_name: "Helenus".to_owned(),
         }
     }

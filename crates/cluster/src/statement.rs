@@ -11,6 +11,10 @@ use parking_lot::Mutex;
 use crate::ClusterError;
 use crate::ring::partition_key_token;
 
+/// What a statement, and each of its columns, is taken to need at least.
+const STATEMENT_BYTES: u64 = 1 << 10;
+const COLUMN_BYTES: u64 = 128;
+
 /// The statement as one node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeStatement {
@@ -50,6 +54,13 @@ impl Statement {
             result_columns: prepared.result.columns.to_vec()?,
             nodes: Mutex::new(HashMap::new()),
         })
+    }
+
+    /// What it is taken to need of memory, for those who keep statements up to a number of bytes: its text, as it is kept once more by whoever
+    /// looks for it, and its columns.
+    pub fn estimated_bytes(&self) -> u64 {
+        let columns = self.variables.len() + self.result_columns.len();
+        STATEMENT_BYTES + 2 * self.text.len() as u64 + COLUMN_BYTES * columns as u64
     }
 
     /// The statement at a node, if it is prepared there.

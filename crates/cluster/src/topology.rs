@@ -113,7 +113,7 @@ pub(crate) async fn read(connection: &Connection) -> Result<ReadTopology, Cluste
     let mut nodes = vec![read_node(local, connection.node())?];
     let peers = match select(connection, "SELECT * FROM system.peers_v2").await {
         // Cassandra before 4.0 and ScyllaDB have no such table.
-        Err(ClusterError::Server(_)) => select(connection, "SELECT * FROM system.peers").await?,
+        Err(error) if error.is_invalid() => select(connection, "SELECT * FROM system.peers").await?,
         other => other?,
     };
     for row in named_rows(&peers)? {

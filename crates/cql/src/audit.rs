@@ -194,4 +194,38 @@ pub struct Subject {
     pub keyspace: Option<Box<str>>,
     /// The table or other object that it is about.
     pub scope: Option<Box<str>>,
+    /// The statements of a BATCH, in order; none for other statements.
+    pub parts: Box<[Part]>,
+}
+
+/// A statement in a BATCH, as an audit log names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The type of the statement.
+    pub event: EventType,
+    /// Its keyspace.
+    pub keyspace: Option<Box<str>>,
+    /// Its table.
+    pub scope: Option<Box<str>>,
+    /// Where its text begins and ends in that of the BATCH, bytes.
+    pub place: (usize, usize),
+}
+
+impl Part {
+    /// Whether its values may be secrets: it is on a table of roles and rights.
+    pub fn has_secret_values(&self) -> bool {
+        self.keyspace.as_deref() == Some("system_auth")
+    }
+}
+
+impl Subject {
+    /// Whether its values may be secrets: it, or a part of it, is on a table of roles and rights.
+    pub fn has_secret_values(&self) -> bool {
+        self.keyspace.as_deref() == Some("system_auth") || self.parts.iter().any(Part::has_secret_values)
+    }
+
+    /// The subject of something that is about no object.
+    pub fn bare(event: EventType) -> Subject {
+        Subject { event, keyspace: None, scope: None, parts: Box::default() }
+    }
 }

@@ -6,12 +6,16 @@
 pub use crate::answer::{Answer, NoRows, Outcome, ResultColumn, ResultColumns, RowsOut};
 use crate::audit::Subject;
 use crate::error::CqlError;
-pub use crate::request::{BatchKind, BoundValue, Identity, Request, StatementId, Values};
-use helenus_engine::SchemaChange;
+pub use crate::request::{
+    AnswerMemory, BatchKind, BoundValue, Identity, InFlight, Request, RoleLimits, Values, is_role_limit,
+};
+pub use crate::statement_id::StatementId;
 use helenus_engine::account;
 pub use helenus_engine::read::Probe;
+use helenus_engine::{Listening, SchemaChange};
+pub use helenus_logins::Room as LoginRoom;
 use helenus_model::schema::Schema;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -79,15 +83,24 @@ pub trait Backend: Send + Sync {
         out: &mut dyn RowsOut,
     ) -> Result<Answer, CqlError>;
 
-    /// Calls `listener` after each change of the schema, for events.
-    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>);
+    /// Calls `listener` after each change of the schema, for events, for as long as the result lives.
+    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) -> Listening;
 
-    /// Calls `listener` whenever tickets may have become ready.
-    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>);
+    /// Calls `listener` whenever tickets may have become ready, for as long as the result lives.
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening;
 
     /// The full name of the class by which clients log in; `None` if they need not.
     fn authenticator(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Checks that an identity may use the server at this moment: whether its role may still log in, and from where it comes.
+    /// Running a statement checks it too; preparing one does not.
+    ///
+    /// # Errors
+    /// It may not; `WouldBlock` if the check needs the disk and may not wait.
+    fn check_session(&self, _identity: &Identity, _may_block: bool) -> Result<(), CqlError> {
+        Ok(())
     }
 
     /// Logs in. May block, for tens of milliseconds.
@@ -96,6 +109,11 @@ pub trait Backend: Send + Sync {
     /// As `LocalBackend::log_in_by_password`.
     fn log_in(&self, _proof: &LoginProof<'_>) -> Result<Identity, LoginRefused> {
         Ok(Identity::default())
+    }
+
+    /// How many logins of a client as a role may be checked now. Does not block.
+    fn login_room(&self, _client: IpAddr, _role: &str) -> LoginRoom {
+        LoginRoom::ANY
     }
 
     /// Writes what a traced request did into `system_traces`, where its client looks for it.
@@ -217,6 +235,8 @@ pub struct Prepared {
     pub(crate) plan: crate::plan::Plan,
     /// What its client needs to run it.
     pub(crate) needs: Box<[crate::plan::access::Need]>,
+    /// Under which permit of a role it was last allowed to run.
+    pub(crate) permitted: crate::request::Permitted,
     /// The epoch of the schema under which it was analysed.
     pub(crate) epoch: u64,
     /// The memory that it holds, charged to the account; `None` where memory is not accounted for.
@@ -239,6 +259,7 @@ impl Prepared {
             works_on_values: false,
             plan: crate::plan::Plan::Elsewhere,
             needs: Box::default(),
+            permitted: crate::request::Permitted::default(),
             epoch: 0,
             memory: None,
         }

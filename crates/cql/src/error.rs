@@ -1,6 +1,6 @@
 //! What can go wrong with a statement, with Cassandra's codes and messages.
 
-use crate::request::StatementId;
+use crate::statement_id::StatementId;
 
 /// An error that a client sees. Each kind is one error code of the protocol.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum CqlError {
     /// 0x2100: the identity lacks a permission.
     #[error("{0}")]
     Unauthorized(String),
+    /// 0x2100: the session's role may not log in any more. The connection ends with this answer.
+    #[error("{0}")]
+    SessionEnded(String),
     /// 0x1001: the server is overloaded, or the statement is too large.
     #[error("{0}")]
     Overloaded(String),

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod backend;
 pub mod budget;
 pub mod changes;
+mod cost;
 mod error;
 pub mod functions;
 pub mod guardrails;
@@ -15,6 +16,8 @@ mod local;
 pub(crate) mod plan;
 mod request;
 mod scope;
+mod shown_value;
+mod statement_id;
 mod super_family;
 pub mod syntax;
 mod time_uuid;
@@ -24,8 +27,9 @@ pub use error::{CqlError, Result};
 pub use key_text::partition_key_text;
 pub use local::{
     AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
-    ImportReport, ImportRequest, LocalBackend, LocalOptions, NetworkAuthorizer, OwnLogin, Renames,
-    RestoreJournal, RestorePart, RestoreRequest, add_schema_digest, check_schema_digest, sasl_plain,
+    GivenPassword, ImportReport, ImportRequest, LIMITS_OF, LocalBackend, LocalOptions, NetworkAuthorizer,
+    OwnLogin, PASSWORD_COSTS, Renames, RestoreJournal, RestorePart, RestoreRequest, add_schema_digest,
+    check_schema_digest, sasl_plain,
 };
 pub use plan::batch::BatchLimits;
 pub use plan::ddl::check_index;

@@ -9,6 +9,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+mod permits;
+mod role_limits;
+mod role_use;
+
+pub(crate) use permits::{PermitNumbers, Permitted};
+pub use role_limits::RoleLimits;
+use role_use::Seat;
+pub use role_use::{AnswerMemory, InFlight, is_role_limit};
+pub(crate) use role_use::{Place, RoleFigures, RoleUses};
+
 /// The most bytes of values that are decoded, or computed with, on a thread that may not wait.
 pub(crate) const VALUES_AT_ONCE_BYTES: usize = 8 << 10;
 
@@ -16,7 +26,7 @@ pub(crate) const VALUES_AT_ONCE_BYTES: usize = 8 << 10;
 pub(crate) const STATEMENTS_AT_ONCE: usize = 256;
 
 /// The identity behind a request: a role, or anonymous. Every statement carries it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// The role that logged in. `None`: nobody has; where clients have to log in, such an identity may do nothing.
     pub role: Option<Arc<str>>,
@@ -24,12 +34,23 @@ pub struct Identity {
     pub address: Option<IpAddr>,
     /// Whether the server itself asks: it may do everything.
     is_server: bool,
+    /// Its place among the sessions of its role, from the login on.
+    seat: Option<Arc<Seat>>,
 }
+
+impl PartialEq for Identity {
+    /// Who it is. In which session does not matter.
+    fn eq(&self, other: &Identity) -> bool {
+        (&self.role, self.address, self.is_server) == (&other.role, other.address, other.is_server)
+    }
+}
+
+impl Eq for Identity {}
 
 impl Identity {
     /// The identity of a role.
     pub fn of_role(role: &str) -> Identity {
-        Identity { role: Some(role.into()), address: None, is_server: false }
+        Identity { role: Some(role.into()), ..Identity::default() }
     }
 
     /// The same identity, of a client at this address.
@@ -40,7 +61,7 @@ impl Identity {
 
     /// The identity of the server itself, for its own statements.
     pub fn server() -> Identity {
-        Identity { role: None, address: None, is_server: true }
+        Identity { is_server: true, ..Identity::default() }
     }
 
     /// Whether it is that of the server itself.
@@ -49,9 +70,6 @@ impl Identity {
         self.is_server
     }
 }
-
-/// The id of a prepared statement: the MD5 of keyspace and text, as Cassandra computes it.
-pub type StatementId = [u8; 16];
 
 /// A bound value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +123,8 @@ pub struct Request<'a> {
     /// Counts what the request touches and where its time is spent; `None`: not counted. It sums over requests, so a
     /// request that is run again after `WouldBlock` takes a fresh one.
     pub probe: Option<&'a Mutex<Probe>>,
+    /// Whether a write without a condition is only checked: what would refuse it does, and nothing is written.
+    pub is_trial: bool,
 }
 
 /// Consistency level ONE, as the protocol numbers it.
@@ -128,6 +148,7 @@ impl<'a> Request<'a> {
             deadline_ns: None,
             cancelled: None,
             probe: None,
+            is_trial: false,
         }
     }
 }

@@ -14,7 +14,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use helenus_cql::backend::{Backend, Identity, Outcome, Request, ResultColumns, RowsOut};
+#[path = "support/collected.rs"]
+mod collected;
+
+use collected::Collected;
+use helenus_cql::backend::{Backend, Identity, Outcome, Request};
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions, TIME_OF_DAY_MAX_S};
 use helenus_host::sim::{Machine, Survives};
@@ -45,32 +49,6 @@ impl Random {
 
     fn range(&mut self, from: i64, to: i64) -> i64 {
         from + self.below((to - from) as u64) as i64
-    }
-}
-
-#[derive(Default)]
-struct Rows {
-    rows: Vec<Vec<Option<Vec<u8>>>>,
-    row: Vec<Option<Vec<u8>>>,
-}
-
-impl RowsOut for Rows {
-    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
-
-    fn cell(&mut self, value: Option<&[u8]>) {
-        self.row.push(value.map(<[u8]>::to_vec));
-    }
-
-    fn end_row(&mut self) {
-        self.rows.push(std::mem::take(&mut self.row));
-    }
-
-    fn bytes(&self) -> usize {
-        0
-    }
-
-    fn clear(&mut self) {
-        *self = Rows::default();
     }
 }
 
@@ -144,14 +122,14 @@ impl Walk {
         panic!("CLOCK_SEED={}: {what}\n{}", self.seed, told.join("\n"));
     }
 
-    fn query(&self, text: &str) -> Result<Rows, CqlError> {
-        let mut out = Rows::default();
+    fn query(&self, text: &str) -> Result<Vec<Vec<Option<Vec<u8>>>>, CqlError> {
+        let mut out = Collected::default();
         let identity = Identity::default();
         match self.backend.query(text, &Request::plain(&identity, &[]), &mut out)?.outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().unwrap(),
             _ => {}
         }
-        Ok(out)
+        Ok(out.into_rows())
     }
 
     fn run(&mut self, text: &str) -> Result<(), CqlError> {
@@ -177,7 +155,7 @@ impl Walk {
 
     fn number(&self, text: &str) -> Option<i64> {
         let rows = self.query(text).unwrap_or_else(|error| self.fail(&format!("{text}: {error}")));
-        let value = rows.rows.first()?.first()?.clone()?;
+        let value = rows.first()?.first()?.clone()?;
         Some(i64::from_be_bytes(value[..].try_into().unwrap()))
     }
 
@@ -255,7 +233,7 @@ impl Walk {
                 ));
             }
             let text = format!("SELECT l FROM k.t WHERE k = {key}");
-            let rows = self.query(&text).unwrap_or_else(|error| self.fail(&format!("{text}: {error}"))).rows;
+            let rows = self.query(&text).unwrap_or_else(|error| self.fail(&format!("{text}: {error}")));
             let list = rows.first().and_then(|row| row[0].as_deref()).map(elements).unwrap_or_default();
             if list != row.list {
                 self.fail(&format!("list of {key}: {list:?} instead of {:?}", row.list));

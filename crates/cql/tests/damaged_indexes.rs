@@ -146,6 +146,8 @@ fn a_flipped_bit_in_an_index_is_named_by_its_searches_or_changes_nothing_and_the
                 if !before_opening {
                     cut.flip_bit(&path, offset, bit).unwrap();
                 }
+                // Without the record of files the indexes are built anew.
+                cut.run_until_idle();
                 let has_told = check((&database, &backend), &path, &right, &what);
                 *told.entry(component.clone()).or_default() += u64::from(has_told);
                 flips += 1;

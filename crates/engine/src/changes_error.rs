@@ -61,6 +61,14 @@ pub enum ChangesError {
         /// The text.
         text: String,
     },
+    /// The reader may not see the change behind a position.
+    #[error("the change behind {position} may not be read: {reason}; begin behind it, with now or beginning")]
+    Refused {
+        /// The position; empty for present rows.
+        position: String,
+        /// Why.
+        reason: String,
+    },
     /// A SELECT of `system_views.changes` that does not name a table, or reads backwards.
     #[error(
         "system_views.changes is read forwards, of tables by name: WHERE keyspace_name = .. AND table_name = .. AND position > .."

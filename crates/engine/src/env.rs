@@ -9,11 +9,13 @@ use crate::totals::Totals;
 use crate::workers::Workers;
 use crate::write_gate::WriteGate;
 use helenus_host::Host;
+use helenus_model::schema::Table;
 use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::names::{SsTableId, SsTableIds};
+use helenus_sstable::table::SsTable;
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use uuid::Uuid;
 
 /// The environment of a database's tables.
@@ -36,6 +38,28 @@ pub(crate) struct Env {
     /// The compaction workers, to wake when a table has got SSTables.
     pub(crate) compactors: Workers,
     pub(crate) ids: Mutex<SsTableIds>,
+    pub(crate) obsolete: Obsolete,
+    /// This run of the database.
+    pub(crate) run: Uuid,
+}
+
+/// SSTables that no view has any more. Their files have no names, but take space until the last reader is done.
+#[derive(Default)]
+pub(crate) struct Obsolete(Mutex<Vec<(Arc<Table>, Weak<SsTable>)>>);
+
+impl Obsolete {
+    /// Adds SSTables of a table that have just left its view.
+    pub(crate) fn add(&self, table: &Arc<Table>, sstables: &[Arc<SsTable>]) {
+        let mut all = self.0.lock();
+        all.retain(|(_, sstable)| sstable.strong_count() > 0);
+        all.extend(sstables.iter().map(|sstable| (table.clone(), Arc::downgrade(sstable))));
+    }
+
+    /// Those that are still open, with their tables.
+    pub(crate) fn open(&self) -> Vec<(Arc<Table>, Arc<SsTable>)> {
+        let all = self.0.lock();
+        all.iter().filter_map(|(table, sstable)| Some((table.clone(), sstable.upgrade()?))).collect()
+    }
 }
 
 impl Env {

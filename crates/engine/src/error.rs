@@ -86,6 +86,22 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory has files of others, and no database.
+    #[error(
+        "{} is no directory of a database and is not empty: it has {found}. Nothing of it was changed. Give a new or an empty directory{}",
+        path.display(), match is_of_cassandra {
+            true => ", and take these SSTables in with helenus import; or start on a copy of a node's whole directory with helenus serve --adopt",
+            false => ", such as one within it",
+        }
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Some of what it has.
+        found: String,
+        /// Whether that looks like tables of Cassandra.
+        is_of_cassandra: bool,
+    },
     /// Another process is using the directory.
     #[error("{} is in use by {holder}; stop it, or give another directory", path.display())]
     InUse {
@@ -158,6 +174,40 @@ pub enum Error {
         limit: usize,
         /// Why it is not freed.
         reason: String,
+    },
+    /// A new table may not have this id.
+    #[error("the table id {id} cannot be used: {by}")]
+    TableIdInUse {
+        /// The id.
+        id: uuid::Uuid,
+        /// Why.
+        by: String,
+    },
+    /// The flush of the table fails, and it has too much in memory, or for too long, to take more.
+    #[error(
+        "{keyspace}.{table} takes no writes until its memory can be written to SSTables, which fails: {reason}"
+    )]
+    FlushFails {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+        /// Why the last flush failed.
+        reason: String,
+    },
+    /// A compaction may not write as much as it has to: the disk has too little space.
+    #[error(
+        "no space for the compaction: it may write up to {}, and {} are free, of which {} are kept for the commit log, for \
+         flushes and for running compactions; free space (helenus admin diskusage shows what holds it)",
+        size(*wanted), size(*free), size(*kept)
+    )]
+    NoSpaceToCompact {
+        /// The most bytes that it may write.
+        wanted: u64,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes of them that are not for compactions.
+        kept: u64,
     },
     /// The tables of the schema would take more memory than is there for them.
     #[error(
@@ -292,7 +342,9 @@ impl Error {
             helenus_sstable::Error::Io { file, .. } | helenus_sstable::Error::Unsupported { file, .. } => {
                 Some((file.as_path(), None))
             }
-            helenus_sstable::Error::WouldBlock | helenus_sstable::Error::NoMemory(_) => None,
+            helenus_sstable::Error::WouldBlock
+            | helenus_sstable::Error::NoMemory(_)
+            | helenus_sstable::Error::RowTooLarge { .. } => None,
         };
         match self {
             Error::Table(error) => of_table(error),
@@ -318,7 +370,9 @@ impl Error {
                 Some(DiskTrouble::Damaged)
             }
             helenus_sstable::Error::Io { source, .. } => Some(of_io(source)),
-            helenus_sstable::Error::WouldBlock | helenus_sstable::Error::NoMemory(_) => None,
+            helenus_sstable::Error::WouldBlock
+            | helenus_sstable::Error::NoMemory(_)
+            | helenus_sstable::Error::RowTooLarge { .. } => None,
         };
         match self {
             Error::Table(error) => of_table(error),
@@ -350,6 +404,15 @@ impl Error {
     /// The error for a table that was dropped meanwhile.
     pub(crate) fn unknown(table: &helenus_model::schema::Table) -> Error {
         Error::UnknownTable { keyspace: table.keyspace.to_string(), table: table.name.to_string() }
+    }
+}
+
+/// Bytes in words.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=99_999 => format!("{bytes} bytes"),
+        _ if bytes < 100 << 20 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        _ => format!("{} MiB", bytes >> 20),
     }
 }
 

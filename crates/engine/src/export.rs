@@ -2,7 +2,7 @@
 //!
 //! The folder is `DIR/export/<uuid>/<keyspace>/<table>/`. Hard links need no space and keep the files, whatever
 //! compactions do meanwhile. The caller copies, links or reads the files and then removes the folder. The next start
-//! removes what is left.
+//! removes the folders that are left, and nothing else of `DIR/export`: its owner may keep other files there.
 
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use helenus_host::Disk;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use uuid::Uuid;
 
 /// Makes a folder and its missing ancestors durably: a folder's name is durable only once its parent folder was synced.
 ///
@@ -27,24 +28,17 @@ pub(crate) fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Names that mark a directory as one of a database.
-const DATABASE_FILES: [&str; 5] = ["helenus.lock", "host-id", "commitlog", "data", "of-cassandra"];
 /// Folders that the owner may have replaced by links to other disks.
 const DATABASE_FOLDERS: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
 
 /// Removes the access of other users to the directory of a database, so that nobody else reads its files or creates
 /// files in it. Returns the folders that others had access to.
 ///
-/// A directory with unrelated files, which somebody has given by mistake, stays as it is.
+/// One with files of others was refused before (`database::own_directory`).
 pub(crate) fn claim_folders(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
-    let names = disk.list(dir).map_err(Error::io("list", dir))?;
-    let is_ours = |path: &PathBuf| DATABASE_FILES.iter().any(|name| path.ends_with(name));
-    let mut folders = DATABASE_FOLDERS.map(|name| dir.join(name)).to_vec();
-    if names.is_empty() || names.iter().any(is_ours) {
-        folders.insert(0, dir.to_owned());
-    }
+    let folders = [dir.to_owned()].into_iter().chain(DATABASE_FOLDERS.map(|name| dir.join(name)));
     let mut made_private = Vec::new();
-    for folder in folders.into_iter().filter(|folder| disk.is_dir(folder)) {
+    for folder in folders.filter(|folder| disk.is_dir(folder)) {
         if disk.claim_dir(&folder).map_err(Error::io("use", &folder))? {
             made_private.push(folder);
         }
@@ -68,6 +62,30 @@ pub(crate) fn make_folders_below(disk: &dyn Disk, base: &Path, folders: &[&Path]
     // In this order, parents come before their subfolders.
     for dir in above {
         disk.sync_dir(dir).map_err(Error::io("sync", dir))?;
+    }
+    Ok(())
+}
+
+/// The id in a name that consists of a UUID and a suffix, exactly as this process writes such names. What a start removes
+/// from a folder that its owner may use too is found by this, and not by a part of its name.
+pub fn uuid_of_name(path: &Path, suffix: &str) -> Option<Uuid> {
+    let digits = path.file_name()?.to_str()?.strip_suffix(suffix)?;
+    Uuid::parse_str(digits).ok().filter(|id| id.to_string() == digits)
+}
+
+/// Removes the folders whose names are UUIDs, as interrupted exports have left them in `DIR/export`. Called by a start.
+///
+/// # Errors
+/// The disk failed.
+pub(crate) fn remove_left(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    if !disk.is_dir(folder) {
+        return Ok(());
+    }
+    for path in disk.list(folder).map_err(Error::io("list", folder))? {
+        // An export makes a folder: a link of such a name is somebody else's.
+        if uuid_of_name(&path, "").is_some() && !disk.is_link(&path) {
+            remove_all(disk, &path)?;
+        }
     }
     Ok(())
 }

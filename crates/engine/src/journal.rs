@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::schema::SchemaChange;
 use helenus_model::schema::Table;
 use helenus_sstable::component::Component;
-use helenus_sstable::writer::{LargePartition, PartitionLimits, Written};
+use helenus_sstable::writer::{LargePartition, PartitionLimits, WriterOptions, Written};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Receives the events of a database.
@@ -51,6 +52,13 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
+    /// A flush or a compaction wrote with the default compression, because that of the table cannot be written.
+    OptionsReplaced {
+        /// The table.
+        table: &'a Table,
+        /// Why its own cannot be.
+        problem: &'a str,
+    },
     /// SSTables were replaced by others.
     Compacted {
         /// The table.
@@ -68,12 +76,37 @@ pub enum Event<'a> {
         /// Its duration, nanoseconds.
         took_ns: u64,
     },
-    /// A compaction failed. It is tried again later.
+    /// A compaction failed. It is tried again later; further failures of the same kind are no events.
     CompactionFailed {
         /// The table, if one was chosen before the failure.
         table: Option<&'a Table>,
         /// Why.
         error: &'a Error,
+        /// Data.db of the SSTables that are left out for a while, because the cause lies in them.
+        left_out: &'a [String],
+    },
+    /// The compactions of a table wait for space on the disk.
+    CompactionWaits {
+        /// The table.
+        table: &'a Table,
+        /// The most bytes that the least of them may write.
+        wanted: u64,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes of them that are kept for the commit log, for flushes and for running compactions.
+        kept: u64,
+    },
+    /// A table is compacted again, after failures or a wait for space.
+    CompactionGoesOn {
+        /// The table.
+        table: &'a Table,
+    },
+    /// Open SSTables keep more in memory than counts on the memory account.
+    SsTableMemory {
+        /// Bytes of their filters, indexes and chunk offsets.
+        bytes: u64,
+        /// The most bytes that count, about a quarter of the memory limit.
+        counted_max: u64,
     },
     /// The schema changed.
     SchemaChanged(&'a SchemaChange),
@@ -85,6 +118,53 @@ pub enum Event<'a> {
         table: &'a Table,
         /// Their number.
         sstables: u64,
+    },
+    /// Files are left that could not be removed. The next start removes them, or an earlier attempt.
+    LeftBehind {
+        /// The folder or file.
+        path: &'a Path,
+        /// Why.
+        error: &'a Error,
+    },
+    /// A start found an index that may lack entries. It is built anew, and searches through it are refused until then.
+    IndexIncomplete {
+        /// The table.
+        table: &'a Table,
+        /// The index.
+        index: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+    /// The disk is full, so a start could not write the record of the SSTables that the indexes of a table are complete for. The
+    /// record of the run before stays, until the next flush or compaction of the table.
+    IndexFilesNotKept {
+        /// The table.
+        table: &'a Table,
+        /// Why.
+        error: &'a Error,
+    },
+    /// The build of an index begins in the background. Searches through it are refused until it is done.
+    IndexBuildBegun {
+        /// The table.
+        table: &'a Table,
+        /// The index.
+        index: &'a str,
+    },
+    /// An index that was built in the background is complete.
+    IndexBuilt {
+        /// The table.
+        table: &'a Table,
+        /// The index.
+        index: &'a str,
+        /// Entries that the build made.
+        entries: u64,
+    },
+    /// An import failed half-way. It is tried again until it is done.
+    ImportWaits {
+        /// A table whose files are still to come.
+        table: &'a Table,
+        /// Why.
+        error: &'a Error,
     },
     /// A read found a damaged file, or the operating system failed to read it.
     ReadFailed {
@@ -100,10 +180,20 @@ pub enum Event<'a> {
     },
     /// The wall clock jumped by more than an hour.
     ClockJumped(ClockJump),
+    /// Segments of the commit log that are no longer needed could not be removed. It is tried again.
+    LogNotRemoved {
+        /// Why.
+        error: &'a Error,
+    },
     /// The commit log could not get its next segment; writes are refused until it can.
     LogFull {
         /// Why.
         error: &'a Error,
+    },
+    /// Something that is stored is not understood and has no effect.
+    Ignored {
+        /// What, why, and what to do.
+        text: &'a str,
     },
 }
 
@@ -120,6 +210,13 @@ impl JournalSlot {
     /// The journal's limits of partitions.
     pub(crate) fn partition_limits(&self) -> PartitionLimits {
         self.0.as_ref().map_or(PartitionLimits::NONE, |journal| journal.partition_limits())
+    }
+
+    /// Notes whether the options of a table had to be replaced.
+    pub(crate) fn note_options(&self, table: &Table, options: &WriterOptions) {
+        if let Some(problem) = &options.refused {
+            self.note(&Event::OptionsReplaced { table, problem });
+        }
     }
 
     /// Notes the partitions of a new SSTable that are beyond the limits.

@@ -94,7 +94,33 @@ pub(crate) struct Timestamps {
     ahead_us_max: AtomicI64,
     /// The last time of day returned.
     said_s: AtomicI64,
-    watch: Mutex<Watch>,
+    watch: Arc<Mutex<Watch>>,
+}
+
+/// The time of day for removing what is kept for a while.
+#[derive(Clone)]
+pub struct TrustedClock {
+    clock: Arc<dyn Clock>,
+    watch: Arc<Mutex<Watch>>,
+}
+
+impl TrustedClock {
+    /// Seconds since the epoch. A clock that is wrong for a moment must not cost data: unlike in `Timestamps::now_s`, a
+    /// jump forward counts only after an hour, and a time beyond what files can store never counts. Then the result is 0,
+    /// and nothing is removed.
+    pub(crate) fn now_s(&self) -> i64 {
+        let mut watch = self.watch.lock();
+        let moment = (self.clock.wall_us(), self.clock.monotonic_ns());
+        watch.observe(moment);
+        let trusted_us = watch.trusted_us(moment);
+        if trusted_us > LATEST_US { 0 } else { trusted_us.div_euclid(1_000_000).max(0) }
+    }
+}
+
+impl std::fmt::Debug for TrustedClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TrustedClock").field(&self.now_s()).finish()
+    }
 }
 
 impl Timestamps {
@@ -109,13 +135,18 @@ impl Timestamps {
             ceiling_us: AtomicI64::new(LATEST_US),
             ahead_us_max: AtomicI64::new(i64::MAX),
             said_s: AtomicI64::new(i64::MIN),
-            watch: Mutex::new(watch),
+            watch: Arc::new(Mutex::new(watch)),
         }
     }
 
     /// The greatest timestamp assigned so far, for the log to read.
     pub(crate) fn last_given(&self) -> LastAssigned {
         self.last.clone()
+    }
+
+    /// The time of day for removing data, for the log to read.
+    pub(crate) fn trusted_clock(&self) -> TrustedClock {
+        TrustedClock { clock: self.clock.clone(), watch: self.watch.clone() }
     }
 
     /// The next timestamp, and the time of day.
@@ -225,15 +256,9 @@ impl Timestamps {
         now_s
     }
 
-    /// The time of day for removing data permanently (purging, stale index entries), seconds. A clock that is wrong for
-    /// a moment must not cost data: unlike in `now_s`, a jump forward counts only after an hour, and a time beyond what
-    /// files can store never counts. Then the result is 0, and nothing is removed.
+    /// The time of day for removing data permanently (purging, stale index entries), seconds (`TrustedClock::now_s`).
     pub(crate) fn purge_now_s(&self) -> i64 {
-        let mut watch = self.watch.lock();
-        let moment = (self.clock.wall_us(), self.clock.monotonic_ns());
-        watch.observe(moment);
-        let trusted_us = watch.trusted_us(moment);
-        if trusted_us > LATEST_US { 0 } else { trusted_us.div_euclid(1_000_000).max(0) }
+        self.trusted_clock().now_s()
     }
 
     /// Compares the wall clock with the monotonic clock, and passes jumps found since the last call to `tell`. Called

@@ -17,6 +17,8 @@ pub(crate) struct Totals {
     pub(crate) flushed_bytes: AtomicU64,
     pub(crate) compactions: AtomicU64,
     pub(crate) compaction_failures: AtomicU64,
+    pub(crate) compactions_reduced: AtomicU64,
+    pub(crate) compaction_sstables_left_out: AtomicU64,
     pub(crate) compaction_bytes_read: AtomicU64,
     pub(crate) compaction_data_bytes: AtomicU64,
     pub(crate) compaction_bytes_written: AtomicU64,
@@ -42,6 +44,10 @@ pub struct EngineTotals {
     pub compactions: u64,
     /// Compactions that failed.
     pub compaction_failures: u64,
+    /// Compactions that began with fewer SSTables than chosen, for want of space.
+    pub compactions_reduced: u64,
+    /// SSTables that were left out of them.
+    pub compaction_sstables_left_out: u64,
     /// Bytes that compactions read from files.
     pub compaction_bytes_read: u64,
     /// Uncompressed bytes of data that successful compactions read.
@@ -92,6 +98,8 @@ impl Totals {
             flushed_bytes: get(&self.flushed_bytes),
             compactions: get(&self.compactions),
             compaction_failures: get(&self.compaction_failures),
+            compactions_reduced: get(&self.compactions_reduced),
+            compaction_sstables_left_out: get(&self.compaction_sstables_left_out),
             compaction_bytes_read: get(&self.compaction_bytes_read),
             compaction_data_bytes: get(&self.compaction_data_bytes),
             compaction_bytes_written: get(&self.compaction_bytes_written),

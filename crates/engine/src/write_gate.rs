@@ -24,6 +24,18 @@ impl WriteGate {
         self.0.iter().for_each(|cell| drop(cell.write()));
     }
 
+    /// Whether all threads that were inside have left within a moment. Others may have entered meanwhile: they see what the
+    /// caller did before. Does not wait: a thread inside may wait for what the caller holds.
+    pub(crate) fn has_passed_current(&self) -> bool {
+        const ATTEMPTS: usize = 1000;
+        self.0.iter().all(|cell| {
+            (0..ATTEMPTS).any(|_| {
+                std::hint::spin_loop();
+                cell.try_write().is_some()
+            })
+        })
+    }
+
     /// Waits until nobody is inside. Nobody enters before the guards are dropped.
     pub(crate) fn close(&self) -> Vec<RwLockWriteGuard<'_, ()>> {
         self.0.iter().map(RwLock::write).collect()

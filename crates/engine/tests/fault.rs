@@ -265,6 +265,38 @@ fn a_failed_sync_of_the_log_is_final_until_a_restart() {
     }
 }
 
+/// The kernel reports a failed write once: what a start reads may be in its page cache alone, and a sync does not mend that.
+#[test]
+fn what_a_start_shows_after_a_failed_sync_and_a_refused_cut_survives_a_power_cut() {
+    let mut shown_refused = 0;
+    for seed in 0..40 {
+        let rows_before = [1, 2, 100, 400][seed as usize % 4];
+        let machine = Machine::new(seed);
+        let database = open_with(&machine.host(), |options| options.sync = Some(SyncMode::Group));
+        create(&database, vec![table("t", 1, false)]);
+        for c in 0..rows_before {
+            put(&database, "t", "a", c, &"safe".repeat(50), 1).unwrap();
+        }
+        machine.fail(Fault::new(Call::Sync, 1, ErrorKind::Other).on("/commitlog/"));
+        machine.fail(Fault::new(Call::SetSize, 1, ErrorKind::Other).on("/commitlog/").lasting());
+        // The first write is the record's. The next one would end the log before it, and leaves a beginning of its bytes.
+        machine.fail(Fault::new(Call::Write, 2, ErrorKind::Other).on("/commitlog/").lasting());
+        put(&database, "t", "a", rows_before, &"refused".repeat(50), 1).unwrap_err();
+        machine.end_tasks();
+        drop(database);
+        machine.clear_faults();
+        let database = try_open(&machine).unwrap();
+        let shown = rows_of(&database, "t", "a");
+        shown_refused += shown.len() as i32 - rows_before;
+        let after = machine.crash();
+        machine.end_tasks();
+        let database = try_open(&after).unwrap();
+        assert_eq!(rows_of(&database, "t", "a"), shown, "seed {seed}");
+        after.end_tasks();
+    }
+    assert!(shown_refused > 0, "some starts find the refused row in the page cache");
+}
+
 #[test]
 fn a_failed_flush_keeps_what_it_was_to_write() {
     for call in [Call::Create, Call::Write, Call::Sync, Call::SyncDir, Call::Open] {

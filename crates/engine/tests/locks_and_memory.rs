@@ -5,7 +5,7 @@
 
 mod support;
 
-use helenus_engine::{Database, Error};
+use helenus_engine::{Database, Error, ReadRequest};
 use helenus_host::account::{Scope, Share, Split, Waits, grow, set_limits};
 use helenus_host::memory;
 use helenus_model::schema::TableId;
@@ -18,6 +18,10 @@ const MIB: u64 = 1 << 20;
 
 fn partition(database: &Database) -> [(TableId, Token); 1] {
     [(table_of(database, "t").id, Token::of_key(b"a"))]
+}
+
+fn waits() -> ReadRequest<'static> {
+    ReadRequest { may_block: true, ..ReadRequest::default() }
 }
 
 /// Serves a request as a thread that may wait does: starts it again whenever it must give way. Returns the number of
@@ -46,7 +50,7 @@ fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
             let second_request = scope.spawn(|| {
                 let mut is_met = false;
                 served(|| {
-                    let locked = database.lock_partition(partition(&database).into_iter(), true)?;
+                    let locked = database.lock_partition(partition(&database).into_iter(), waits())?;
                     if !std::mem::replace(&mut is_met, true) {
                         has_lock.wait();
                         // The other request has its memory now.
@@ -66,7 +70,7 @@ fn who_waits_for_a_lock_gives_its_memory_to_who_has_the_lock() {
                 if !std::mem::replace(&mut is_met, true) {
                     has_lock.wait();
                 }
-                drop(database.lock_partition(partition(&database).into_iter(), true)?);
+                drop(database.lock_partition(partition(&database).into_iter(), waits())?);
                 Ok(())
             });
             (begun, second_request.join().unwrap())

@@ -165,7 +165,7 @@ fn a_table_whose_flush_panics_does_not_keep_others_from_being_written_in_the_bac
     machine.fail(Fault::new(Call::Create, 1, Other).on("/ks/t-").lasting().panicking());
     // This test ignores waits for memory.
     let write = |from: i32| {
-        for c in from..from + 1500 {
+        for c in from..from + 3000 {
             for name in ["t", "other"] {
                 let write = Write::default().insert(&table_of(&database, name), c, &"v".repeat(600), 1);
                 drop(write.to(&database, name, "key"));
@@ -180,9 +180,10 @@ fn a_table_whose_flush_panics_does_not_keep_others_from_being_written_in_the_bac
     };
     assert!(flushed("other") > 0 && flushed("t") == 0);
     machine.clear_faults();
-    machine.advance(2_000_000_000);
-    write(1500);
+    // Longer than the longest pause.
+    machine.advance(10_000_000_000);
     machine.run_until_idle();
     assert!(flushed("t") > 0, "and is tried again");
+    write(3000);
     machine.end_tasks();
 }

@@ -6,10 +6,12 @@
 mod support;
 
 use helenus_engine::read::{
-    BatchSink, KeyRange, Partitions, Probe, ReadCommand, ReadEnd, RowOutcome, RowSink, SkipReason,
+    BatchSink, KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowOutcome, RowSink,
+    SkipReason,
 };
 use helenus_engine::{Database, Error, ReadRequest};
 use helenus_host::sim::Machine;
+use helenus_model::byte_comparable;
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
@@ -75,6 +77,143 @@ fn a_page_over_garbage_ends_by_its_tombstones_and_the_pages_together_give_the_wh
         let end = read(&database, &command, WAITS, &mut Rows::default()).0.unwrap();
         assert_eq!(end, ReadEnd::Complete);
     }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+/// Reads page by page. Returns the rows and tombstones of each page.
+fn pages(database: &Database, command: &ReadCommand, rows: &mut Rows) -> Vec<(u64, u64)> {
+    let (mut command, mut pages) = (command.clone(), Vec::new());
+    loop {
+        assert!(pages.len() < 100, "{pages:?}");
+        let (end, probe) = read(database, &command, WAITS, rows);
+        pages.push((probe.rows, probe.tombstones));
+        match end.unwrap() {
+            ReadEnd::Complete => return pages,
+            ReadEnd::Page(at) => {
+                // A paging state names a row.
+                if let Some(position) = &at.clustering {
+                    byte_comparable::decode_clustering(position, &command.table.clustering).unwrap();
+                }
+                command.resume = Some(at);
+            }
+        }
+    }
+}
+
+/// Deletes 25,000 ranges of rows: `apart` leaves rows between them that nothing deletes.
+fn many_ranges(database: &Database, key: &str, apart: i32, (start, end): (bool, bool)) {
+    for first in (0..25_000).step_by(1000) {
+        let mut write = Write::default();
+        for c in first..first + 1000 {
+            let (from, to) = ((c * apart).to_be_bytes(), (c * apart + 1).to_be_bytes());
+            let timestamp_us = 10 + i64::from(c % 2);
+            write.changes.delete_range((&[Some(&from)], start), (&[Some(&to)], end), deletion(timestamp_us));
+        }
+        write.to(database, "t", key).wait().unwrap();
+    }
+}
+
+#[test]
+fn a_page_over_range_tombstones_ends_between_two_of_them_in_either_direction() {
+    let machine = Machine::new(1);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    // `>= c AND < c + 1`, with and without rows between; `> c AND <= c + 1`; `>= c AND <= c + 1`.
+    let kinds =
+        [("a", 3, (true, true)), ("b", 1, (true, true)), ("c", 3, (false, false)), ("d", 3, (true, false))];
+    for (key, apart, sides) in kinds {
+        many_ranges(&database, key, apart, sides);
+        Write::default().insert(&t, 60_001, "alive", 99).to(&database, "t", key).wait().unwrap();
+    }
+    for (flushed, reversed) in [(false, false), (false, true), (true, false), (true, true)] {
+        if flushed {
+            database.flush(t.id).unwrap();
+        }
+        for (key, ..) in kinds {
+            let mut command = command(&database, "t", key);
+            (command.page_rows, command.reversed) = (Some(100), reversed);
+            let mut rows = Rows::default();
+            let pages = pages(&database, &command, &mut rows);
+            let wanted = if key == "b" { 3 } else { 6 };
+            assert!(
+                pages.len().abs_diff(wanted) <= 1,
+                "{key}, reversed {reversed}, flushed {flushed}: {pages:?}"
+            );
+            assert!(pages.iter().all(|page| page.1 <= 10_001), "{pages:?}");
+            assert_eq!(rows.rows.len(), 1, "{pages:?}");
+            command.page_rows = None;
+            assert_eq!(read(&database, &command, WAITS, &mut Rows::default()).0.unwrap(), ReadEnd::Complete);
+        }
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_static_row_alone_is_given_though_a_page_would_have_ended_before() {
+    let machine = Machine::new(1);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    many_ranges(&database, "a", 3, (true, true));
+    Write::default().set_static(&t, "static", 5).to(&database, "t", "a").wait().unwrap();
+    let mut command = command(&database, "t", "a");
+    command.page_rows = Some(100);
+    let mut rows = Rows::default();
+    pages(&database, &command, &mut rows);
+    assert_eq!(rows.empty, [("a".to_owned(), Some("static".to_owned()))]);
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_read_over_rows_that_a_deletion_hides_looks_at_its_deadline_and_ends_its_pages() {
+    let machine = Machine::new(1);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    let hidden: i32 = 220_000;
+    // The rows are in the memtable of the deletion, or in an SSTable.
+    for (key, flushed) in [("a", false), ("b", true)] {
+        load(&database, &t, key, hidden, "");
+        if flushed {
+            database.flush(t.id).unwrap();
+        }
+        let write = Write::default().delete_range(0, hidden, 20).insert(&t, hidden + 1, "alive", 30);
+        write.to(&database, "t", key).wait().unwrap();
+        for reversed in [false, true] {
+            let mut command = command(&database, "t", key);
+            (command.page_rows, command.reversed) = (Some(100), reversed);
+            let mut rows = Rows::default();
+            let pages = pages(&database, &command, &mut rows);
+            assert_eq!((pages.len(), rows.rows.len()), (2, 1), "{pages:?}");
+            let cancelled = std::sync::atomic::AtomicBool::new(true);
+            let request = ReadRequest { cancelled: Some(&cancelled), ..WAITS };
+            command.page_rows = None;
+            let end = read(&database, &command, request, &mut Rows::default()).0;
+            assert!(matches!(end, Err(Error::Cancelled)), "{end:?}");
+        }
+    }
+    database.close().unwrap();
+    machine.end_tasks();
+}
+
+#[test]
+fn a_read_of_many_keys_looks_at_its_deadline_between_them() {
+    let machine = Machine::new(1);
+    let database = open(&machine.host());
+    create(&database, vec![table("t", 1, false)]);
+    let t = table_of(&database, "t");
+    load(&database, &t, "key 7", 1, "value");
+    let mut command = command(&database, "t", "key 7");
+    command.partitions =
+        Partitions::Keys((0..1000).map(|key| PartitionKey::new(format!("key {key}").into_bytes())).collect());
+    let cancelled = std::sync::atomic::AtomicBool::new(true);
+    let request = ReadRequest { cancelled: Some(&cancelled), ..WAITS };
+    let end = read(&database, &command, request, &mut Rows::default()).0;
+    assert!(matches!(end, Err(Error::Cancelled)), "{end:?}");
     database.close().unwrap();
     machine.end_tasks();
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Weak;
 use std::time::Duration;
 
-use helenus_cluster::ClusterEvent;
+use helenus_cluster::{ClusterError, ClusterEvent};
 use helenus_wire::native::{Event, EventType, Outgoing, TopologyChange};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -19,6 +19,8 @@ use crate::shown_nodes::came;
 
 /// The time between two nodes that are shown. The Python driver looks for the node of an event within 10 s.
 const APART: Duration = Duration::from_secs(15);
+/// The pause after a comparison of the schema for which no node has answered.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Runs until the gateway is dropped.
 pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
@@ -27,8 +29,15 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
         Some(shared) => SchemaPicture::read(&shared.cluster).await.unwrap_or_default(),
         None => return,
     };
+    // When the schema is compared once more; other events do not put it off.
+    let mut again_at: Option<tokio::time::Instant> = None;
     loop {
-        let event = match events.recv().await {
+        let next = match again_at {
+            Some(at) if at <= tokio::time::Instant::now() => Ok(ClusterEvent::Missed),
+            Some(at) => tokio::time::timeout_at(at, events.recv()).await.unwrap_or(Ok(ClusterEvent::Missed)),
+            None => events.recv().await,
+        };
+        let event = match next {
             Ok(event) => event,
             Err(RecvError::Lagged(_)) => ClusterEvent::Missed,
             Err(RecvError::Closed) => return,
@@ -48,7 +57,8 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
             ClusterEvent::Missed => {
                 // Statements may be of tables that have changed.
                 shared.statements.doubt(None);
-                known = missed(&shared, known).await;
+                let is_behind = missed(&shared, &mut known).await.is_err();
+                again_at = is_behind.then(|| tokio::time::Instant::now() + AGAIN);
                 shared.statements.doubt(None);
             }
             // A node that comes while not all are shown waits for its turn.
@@ -78,18 +88,18 @@ fn send(shared: &Shared, kind: EventType, event: Event<'_>) {
     }
 }
 
-/// Tells clients what they have missed. Returns the schema as it is now.
-async fn missed(shared: &Shared, known: SchemaPicture) -> SchemaPicture {
+/// Tells clients what they have missed, and takes the schema as it is now for the known one.
+///
+/// # Errors
+/// No node answers; the schema that was known is left, so that nothing counts as dropped that was not seen.
+async fn missed(shared: &Shared, known: &mut SchemaPicture) -> Result<(), ClusterError> {
     let _ = shared.cluster.wait_for_agreement(AGREEMENT).await;
-    let now = match SchemaPicture::read(&shared.cluster).await {
-        Ok(now) => now,
-        // No node is connected. When one is, the control connection is made again, and with it comes the next such event.
-        Err(_) => return known,
-    };
+    let now = SchemaPicture::read(&shared.cluster).await?;
     for change in known.changes_to(&now) {
         send(shared, EventType::SchemaChange, Event::Schema(change));
     }
-    now
+    *known = now;
+    Ok(())
 }
 
 /// Shows one node after the other, until all are shown or the gateway is dropped.

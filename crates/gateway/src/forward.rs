@@ -5,14 +5,18 @@
 //! - the node answered UNPREPARED or IS_BOOTSTRAPPING, so it has done nothing;
 //! - it is a SELECT whose connection was lost.
 //!
-//! Every other error is the client's, unchanged.
+//! A SELECT without an answer in time is not sent again: it would take the time of as many nodes as there are, and more work of a cluster
+//! that has too much already.
+//!
+//! Every other error is the client's, unchanged. A node that answers with another kind of result than the text asks for shows that the gateway
+//! has taken the text for another statement than the node has: the connection ends, and the request fails (`helenus_cluster::Asks`).
 
 use std::sync::Arc;
 
 use helenus_cluster::{Answer, CallError, ClusterError, Connection, Node, OwnedAnswer};
 use helenus_wire::native::{ErrorCode, ErrorMessage, Opcode, ResultMessage};
 
-use crate::deliver::{AGREEMENT, deliver, fail_lost, fail_unsent};
+use crate::deliver::{AGREEMENT, deliver, fail_lost, fail_unasked, fail_unsent};
 use crate::job::{Job, Unready};
 use crate::statement_text::Effect;
 use crate::translate;
@@ -25,7 +29,8 @@ pub(crate) fn forward(job: Arc<Job>) {
     let node = job.role.cluster.pick(job.partition());
     let ready = node.and_then(|node| node.connection().map(|connection| (node, connection)));
     let Some((node, connection)) = ready else { return with_care(job) };
-    if job.keyspace_of_connection(connection.version()).is_some() {
+    // Looked at before the request is put for the node, which is work.
+    if connection.is_full() || job.keyspace_of_connection(connection.version()).is_some() {
         return with_care(job);
     }
     let (for_answer, at) = (Arc::clone(&job), Arc::clone(&node));
@@ -44,7 +49,10 @@ fn answered(job: Arc<Job>, node: &Node, answer: Result<Answer<'_>, CallError>) {
     let answer = match answer {
         Ok(answer) => answer,
         Err(CallError::Wire(error)) => return job.fail(&ErrorMessage::from(&error)),
-        Err(error) if error.was_sent() && job.text.effect != Effect::Read => return fail_lost(&job, &error),
+        Err(error @ (CallError::Unasked { .. } | CallError::TooLong { .. })) => {
+            return fail_unasked(&job, &error);
+        }
+        Err(error) if ends_request(&job, &error) => return fail_lost(&job, &error),
         Err(_) => return with_care(job),
     };
     match verdict(&job, &answer) {
@@ -118,7 +126,7 @@ fn with_care(job: Arc<Job>) {
 async fn run(job: &Job) {
     let mut attempts = 0;
     let (mut last, mut gone) = (None, None);
-    for node in job.role.cluster.plan(job.partition()) {
+    for node in job.role.cluster.plan_by_room(job.partition()) {
         loop {
             attempts += 1;
             if attempts > ATTEMPTS_MAX {
@@ -181,7 +189,7 @@ enum Attempt {
 }
 
 async fn attempt(job: &Job, node: &Node) -> Attempt {
-    let Some(connection) = node.connection() else {
+    let Some(connection) = node.connection_with_room() else {
         return Attempt::Next(ClusterError::NoNode { reason: node.error() });
     };
     let connection = match in_keyspace(job, node, connection).await {
@@ -189,20 +197,30 @@ async fn attempt(job: &Job, node: &Node) -> Attempt {
         Err(attempt) => return attempt,
     };
     for statement in &job.prepared {
-        match job.role.cluster.prepare_at(node, &statement.statement).await {
+        match job.role.cluster.prepare_at(node, &statement.statement, job.until).await {
             Ok(_) => {}
             Err(error) => return failed(job, error),
         }
     }
     loop {
+        // One that waits is put for the node once it can be sent, not each time that another is.
+        let turn = match connection.is_full() {
+            true => match connection.turn(job.until).await {
+                Ok(turn) => Some(turn),
+                Err(full) => return failed(job, full.into()),
+            },
+            false => None,
+        };
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let put = job.for_node(node.address, connection.version(), |request, extras| {
             let done = Box::new(move |answer: Result<Answer<'_>, CallError>| {
                 // Nobody waits any more if the gateway ends.
                 let _ = sender.send(answer.map(|answer| answer.to_owned()));
             });
-            connection.submit(request, extras, done)
+            connection.submit_in(turn.as_ref(), request, extras, done)
         });
+        // Who is next need not wait for this one's answer, nor for a statement that it has to prepare on the same connection.
+        drop(turn);
         match put {
             Ok(Ok(())) => {
                 return match receiver.await {
@@ -211,14 +229,15 @@ async fn attempt(job: &Job, node: &Node) -> Attempt {
                     Err(_) => Attempt::Done,
                 };
             }
-            Ok(Err(refused)) if matches!(refused.error, CallError::Full { .. }) => connection.room().await,
+            Ok(Err(refused)) if matches!(refused.error, CallError::Full { .. }) => {}
             Ok(Err(refused)) => return failed(job, refused.error.into()),
             Err(Unready::Refused(error)) => {
                 job.fail(&error);
                 return Attempt::Done;
             }
             Err(Unready::Unprepared(statement)) => {
-                if let Err(error) = job.role.cluster.prepare_at(node, &statement.statement).await {
+                let prepared = job.role.cluster.prepare_at(node, &statement.statement, job.until).await;
+                if let Err(error) = prepared {
                     return failed(job, error);
                 }
             }
@@ -229,14 +248,21 @@ async fn attempt(job: &Job, node: &Node) -> Attempt {
 async fn in_keyspace(job: &Job, node: &Node, connection: Connection) -> Result<Connection, Attempt> {
     match job.keyspace_of_connection(connection.version()) {
         None => Ok(connection),
-        Some(keyspace) => node.connection_in(&keyspace).await.map_err(|error| match error {
+        Some(keyspace) => node.connection_in(&keyspace, job.until).await.map_err(|error| match error {
             ClusterError::Server(error) if job.lacks_keyspace(&error) => Attempt::KeyspaceGone(error),
             error => failed(job, error),
         }),
     }
 }
 
-/// Decides about a failure: the cluster's error is the client's; a request that was not sent, or a read, goes to the next node.
+/// Whether a request fails with a call: it may have had an effect, or the time for it is over.
+fn ends_request(job: &Job, error: &CallError) -> bool {
+    let is_late = matches!(error, CallError::Timeout { .. });
+    error.was_sent() && (job.text.effect != Effect::Read || is_late)
+}
+
+/// Decides about a failure: the cluster's error is the client's; a request that was not sent, or a read whose connection was
+/// lost, goes to the next node.
 fn failed(job: &Job, error: ClusterError) -> Attempt {
     match error {
         ClusterError::Server(error) if error.detail.code() == ErrorCode::IsBootstrapping => {
@@ -250,7 +276,11 @@ fn failed(job: &Job, error: ClusterError) -> Attempt {
             job.fail(&ErrorMessage::from(&error));
             Attempt::Done
         }
-        ClusterError::Call(error) if error.was_sent() && job.text.effect != Effect::Read => {
+        ClusterError::Call(error @ (CallError::Unasked { .. } | CallError::TooLong { .. })) => {
+            fail_unasked(job, &error);
+            Attempt::Done
+        }
+        ClusterError::Call(error) if ends_request(job, &error) => {
             fail_lost(job, &error);
             Attempt::Done
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use helenus_cluster::{Extras, WrittenPartitions};
+use helenus_cluster::{Asks, Extras, WrittenPartitions};
 use helenus_model::token::Token;
 use helenus_wire::WireError;
 use helenus_wire::native::{
@@ -13,12 +13,14 @@ use helenus_wire::native::{
     QueryParameters, Request, RequestMessage, StatementRef, Statements, Values, Version, WriteType,
     decode_request,
 };
+use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::budget::Held;
 use crate::client::Client;
 use crate::roles::Role;
 use crate::shared::Shared;
-use crate::statement_text::{Effect, OwnTable, StatementText};
+use crate::statement_text::{Effect, OwnTable, StatementText, unknown_use};
 use crate::statements::GatewayStatement;
 
 /// A request that was received, with all that its answer needs.
@@ -43,6 +45,10 @@ pub(crate) struct Job {
     pub prepared: Vec<Arc<GatewayStatement>>,
     /// The schema version of each node, by its id, if the answer shows the nodes.
     pub schema_versions: OnceLock<HashMap<Uuid, Uuid>>,
+    /// Until when it waits for room at nodes that have too many requests, in all.
+    pub until: Instant,
+    /// Counts it until it is dropped.
+    pub _in_flight: InFlight,
 }
 
 /// Why a request cannot be put for a node yet.
@@ -59,24 +65,35 @@ impl From<WireError> for Unready {
     }
 }
 
+/// A request's place among those in flight, from its arrival until it is dropped.
+pub(crate) struct InFlight {
+    client: Arc<Client>,
+    _bytes: Held,
+}
+
+impl InFlight {
+    /// Counts a request, which has these bytes.
+    pub fn begin(client: &Arc<Client>, bytes: Held) -> InFlight {
+        client.begin_request();
+        InFlight { client: Arc::clone(client), _bytes: bytes }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.client.end_request();
+    }
+}
+
 impl Drop for Job {
     fn drop(&mut self) {
         if matches!(self.text.effect, Effect::Write(_) | Effect::Other) {
             self.note_written();
         }
-        self.shared.budget.give_back(self.body.len() as u64);
-        self.client.end_request();
     }
 }
 
 impl Job {
-    /// Counts the request, until the job is dropped.
-    pub fn counted(self) -> Arc<Job> {
-        self.shared.budget.take(self.body.len() as u64);
-        self.client.begin_request();
-        Arc::new(self)
-    }
-
     /// The request as the client has sent it.
     pub fn message(&self) -> Result<RequestMessage<'_>, WireError> {
         decode_request(self.version, self.opcode, self.flags, &self.body)
@@ -128,6 +145,7 @@ impl Job {
         }
         match (&self.text.effect, &self.text.own_table) {
             (Effect::Explain, _) => Err(no_explain()),
+            (Effect::UnknownUse, _) => Err(unknown_use()),
             (Effect::Use(_), _) if self.opcode != Opcode::Query => Err(no_prepared_use()),
             (_, Some(OwnTable::Peers(Err(unsupported)))) if self.shared.options.shows_nodes => {
                 Err((*unsupported).into())
@@ -238,7 +256,7 @@ impl Job {
     ) -> Result<R, Unready> {
         let message = self.message()?;
         let payload: Vec<_> = message.custom_payload.iter().flat_map(|payload| payload.iter()).collect();
-        let extras = Extras { tracing: message.tracing, custom_payload: &payload };
+        let extras = Extras { tracing: message.tracing, custom_payload: &payload, asks: self.asks() };
         match message.request {
             Request::Execute(execute) => {
                 let statement = self.prepared.first().ok_or(WireError::ShortOfBytes)?;
@@ -286,6 +304,15 @@ impl Job {
                 Ok(with(&Request::Query(query), &extras))
             }
             other => Ok(with(&other, &extras)),
+        }
+    }
+
+    /// The results that the statement may have, as the gateway understands it.
+    fn asks(&self) -> Asks {
+        match self.text.effect {
+            Effect::Read => Asks::Rows,
+            Effect::Write(_) => Asks::Write,
+            Effect::Use(_) | Effect::UnknownUse | Effect::Explain | Effect::Other => Asks::Statement,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The settings of a gateway, and why it cannot start.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,10 +23,21 @@ pub struct GatewayOptions {
     pub message_bytes_max: u64,
     /// The most connections; `None`: without limit.
     pub connections_max: Option<u64>,
-    /// The most bytes of requests without answer and of answers that are not sent, of all clients. Beyond it nothing is read.
+    /// The most connections of one address; `None`: without limit.
+    pub connections_max_per_address: Option<u64>,
+    /// Who admits connections besides these limits, if anybody does.
+    pub admission: Option<Admission>,
+    /// The most bytes of requests that arrive or have no answer, of all clients. Beyond it nothing is read.
     pub bytes_max: u64,
+    /// The most bytes of answers that clients have not taken, but for long ones (`helenus_cluster::AnswerRoom`). Beyond it nothing is read,
+    /// and what was asked for gets an error.
+    pub unread_bytes_max: u64,
     /// How long a connection may take to send STARTUP.
     pub handshake_timeout: Duration,
+    /// How long a client may be silent while none of its requests is in progress; `None`: without limit.
+    pub idle_timeout: Option<Duration>,
+    /// How long a request may take to arrive once its first byte has. To it is added the time that its bytes take at 128 KiB a second.
+    pub frame_grace: Duration,
     /// How long a client may leave its answers unread.
     pub reader_grace: Duration,
     /// TLS towards clients; `None`: in the clear.
@@ -39,6 +50,10 @@ pub struct GatewayOptions {
     /// What clients see of the gateway itself; `None`: what follows from the cluster and the address.
     pub own_node: Option<OwnNode>,
 }
+
+/// Admits a connection from an address until the value is dropped, or says why it has no place: the process has other connections and
+/// files too.
+pub type Admission = Arc<dyn Fn(IpAddr) -> Result<Box<dyn Send + Sync>, String> + Send + Sync>;
 
 /// Finds the keyspace in use and the text of a prepared statement by its id.
 pub type KnownStatements = Arc<dyn Fn(&[u8; 16]) -> Option<(Option<String>, String)> + Send + Sync>;

@@ -6,9 +6,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use helenus_lexer::token::Kind;
 use helenus_wire::native::{ErrorCode, ErrorMessage, Values};
 
-use crate::tokens::Token;
+use crate::lexed::Token;
 
 /// The rows that are asked for: those that meet all conditions, and at most so many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,46 +37,44 @@ impl PeersSelect {
     ///
     /// # Errors
     /// The statement asks for more than this module can answer.
-    pub fn of(tokens: impl Iterator<Item = Token>) -> Result<PeersSelect, Unsupported> {
+    pub fn of<'a>(tokens: impl Iterator<Item = Token<'a>>) -> Result<PeersSelect, Unsupported> {
         let mut tokens = tokens.peekable();
         loop {
-            match tokens.next().ok_or(Unsupported)? {
-                token if token.is("from") => break,
-                Token::Sign('*' | ',') => {}
+            let token = tokens.next().ok_or(Unsupported)?;
+            match token.kind {
+                Kind::From => break,
+                Kind::Star | Kind::Comma => {}
+                Kind::Distinct | Kind::Json | Kind::Cast => return Err(Unsupported),
                 // Neither a function nor an alias: a name, and no name behind it.
-                Token::Word(word) if !["distinct", "json", "cast"].contains(&word.as_str()) => {
-                    match tokens.peek() {
-                        Some(Token::Sign(',')) => {}
-                        Some(next) if next.is("from") => {}
-                        _ => return Err(Unsupported),
-                    }
-                }
-                Token::Quoted(_) => {}
+                kind if kind.is_name() => match tokens.peek().map(|next| next.kind) {
+                    Some(Kind::Comma | Kind::From) => {}
+                    _ => return Err(Unsupported),
+                },
                 _ => return Err(Unsupported),
             }
         }
         // The name of the table, which the caller knows.
         tokens.next();
-        if tokens.next_if_eq(&Token::Sign('.')).is_some() {
+        if tokens.next_if(|token| token.kind == Kind::Dot).is_some() {
             tokens.next();
         }
         let (mut conditions, mut limit, mut markers) = (Vec::new(), None, 0);
         while let Some(token) = tokens.next() {
-            match token {
-                Token::Sign(';') => {}
-                token if token.is("where") || token.is("and") => {
-                    let key = match tokens.next().as_ref().and_then(Token::name) {
+            match token.kind {
+                Kind::Semicolon => {}
+                Kind::Where | Kind::And => {
+                    let key = match tokens.next().and_then(|token| token.name()).as_deref() {
                         Some("peer") => Key::Peer,
                         Some("peer_port") => Key::Port,
                         _ => return Err(Unsupported),
                     };
-                    if tokens.next() != Some(Token::Sign('=')) {
+                    if tokens.next().is_none_or(|token| token.kind != Kind::Equal) {
                         return Err(Unsupported);
                     }
                     conditions.push((key, operand(&mut tokens, &mut markers)?));
                 }
-                token if token.is("limit") => limit = Some(operand(&mut tokens, &mut markers)?),
-                token if token.is("allow") && tokens.next().is_some_and(|token| token.is("filtering")) => {}
+                Kind::Limit => limit = Some(operand(&mut tokens, &mut markers)?),
+                Kind::Allow if tokens.next().is_some_and(|token| token.kind == Kind::Filtering) => {}
                 _ => return Err(Unsupported),
             }
         }
@@ -121,19 +120,22 @@ impl Operand {
     }
 }
 
-fn operand(tokens: &mut impl Iterator<Item = Token>, markers: &mut usize) -> Result<Operand, Unsupported> {
+fn operand<'a>(
+    tokens: &mut impl Iterator<Item = Token<'a>>,
+    markers: &mut usize,
+) -> Result<Operand, Unsupported> {
     let mut marker = |name| {
         *markers += 1;
         Operand::Marker(*markers - 1, name)
     };
-    match tokens.next() {
-        Some(Token::Text(text) | Token::Word(text)) => Ok(Operand::Text(text)),
-        Some(Token::Sign('?')) => Ok(marker(None)),
-        Some(Token::Sign(':')) => {
-            let name = tokens.next().as_ref().and_then(Token::name).map(str::to_owned);
+    let token = tokens.next().ok_or(Unsupported)?;
+    match token.kind {
+        Kind::QMark => Ok(marker(None)),
+        Kind::Colon => {
+            let name = tokens.next().and_then(|token| token.name());
             name.map(|name| marker(Some(name))).ok_or(Unsupported)
         }
-        _ => Err(Unsupported),
+        _ => token.constant().map(Operand::Text).ok_or(Unsupported),
     }
 }
 
@@ -158,7 +160,7 @@ mod tests {
     use helenus_wire::native::Value;
 
     use super::*;
-    use crate::tokens::Tokens;
+    use crate::lexed::Tokens;
 
     fn select(text: &str) -> Result<PeersSelect, Unsupported> {
         PeersSelect::of(Tokens::of(text).skip(1))

@@ -1,17 +1,19 @@
 //! PREPARE and USE, which are answered here.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use helenus_cluster::{ClusterError, Statement};
 use helenus_wire::native::{
-    ColumnSpec, Consistency, ErrorCode, ErrorMessage, Outgoing, Prepare, Prepared, Request, StatementRef,
-    Value, Version,
+    ColumnSpec, ErrorCode, ErrorMessage, Prepare, Prepared, Request, StatementRef, Version,
 };
 
-use crate::deliver::{fail_lost, fail_unsent};
+use tokio::time::{Instant, timeout_at};
+
+use crate::deliver::{deliver_prepared, fail};
 use crate::job::Job;
 use crate::shared::Shared;
-use crate::statement_text::{Effect, StatementText};
+use crate::statement_text::{Effect, StatementText, unknown_use};
 use crate::statements::{GatewayStatement, StatementId, metadata_id, statement_id};
 
 /// Answers PREPARE. The statement is prepared at one node now, at others when it is executed there.
@@ -22,26 +24,40 @@ pub(crate) async fn prepare(job: &Job) {
     };
     let keyspace = keyspace.or(job.keyspace.as_deref());
     let id = statement_id(keyspace, query);
-    let known = job.shared.statements.get(&id);
+    let statements = &job.shared.statements;
+    let mut turn = None;
+    let mut known = statements.get(&id);
+    if known.is_none() {
+        // Many clients prepare the same statements when they start. Where the first has failed, the others do not wait for each other.
+        // Nor for longer than their own time.
+        turn = timeout_at(job.until, statements.turn(id)).await.ok().filter(|turn| !turn.has_failed());
+        known = statements.get(&id);
+    }
     let statement = match known {
         Some(statement) => statement,
         None => {
             let text = StatementText::of(query, keyspace);
-            if text.effect == Effect::Explain {
-                let text = "EXPLAIN cannot be prepared at a gateway, which cannot see into the cluster";
-                return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, text));
+            match text.effect {
+                Effect::Explain => {
+                    let text = "EXPLAIN cannot be prepared at a gateway, which cannot see into the cluster";
+                    return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, text));
+                }
+                Effect::UnknownUse => return job.fail(&unknown_use()),
+                _ => {}
             }
             let prepared = match prepare_in(job, query, keyspace).await {
                 Ok(prepared) => prepared,
-                Err(ClusterError::Server(error)) => return job.fail(&error),
-                Err(ClusterError::Call(error)) if error.was_sent() => {
-                    return fail_lost(job, &error);
+                Err(error) => {
+                    if let Some(turn) = &mut turn {
+                        turn.fail();
+                    }
+                    return fail(job, &error);
                 }
-                Err(error) => return fail_unsent(job, &error),
             };
             add(&job.shared, id, (prepared, text))
         }
     };
+    drop(turn);
     let found = &statement.statement;
     let partition_key: &[u16] = if job.version >= Version::V4 { &found.partition_key } else { &[] };
     let columns: &[ColumnSpec] = &found.result_columns;
@@ -52,18 +68,18 @@ pub(crate) async fn prepare(job: &Job) {
         partition_key,
         result_columns: columns,
     };
-    job.client.answer(job.version, job.stream, &Outgoing::Prepared(&prepared));
+    deliver_prepared(job, &prepared);
 }
 
 /// Prepares a statement at a node. If the keyspace in use does not exist any more, without it: the statement may name its own.
 async fn prepare_in(job: &Job, query: &str, keyspace: Option<&str>) -> Result<Arc<Statement>, ClusterError> {
     // A role's connections have another node of events, which may not know yet of a change that clients were told of.
     let first = job.shared.cluster.node_of_events();
-    match job.role.cluster.prepare_first_at(first, query, keyspace).await {
+    match job.role.cluster.prepare_first_at(first, (query, keyspace), job.until).await {
         Err(ClusterError::Server(gone))
             if keyspace == job.keyspace.as_deref() && job.lacks_keyspace(&gone) =>
         {
-            match job.role.cluster.prepare_first_at(first, query, None).await {
+            match job.role.cluster.prepare_first_at(first, (query, None), job.until).await {
                 Err(ClusterError::Server(error)) if error.message.starts_with("No keyspace") => {
                     Err(ClusterError::Server(gone))
                 }
@@ -97,7 +113,7 @@ fn add(
 }
 
 /// Prepares the statements of a request again that are doubtful, and those that this gateway does not know, but the server that it continues
-/// has known. Without success the client is asked to prepare them, as always.
+/// has known; each once, however often the request names it. Without success the client is asked to prepare them, as always.
 pub(crate) async fn prepare_again(job: &Job) {
     let shared = &job.shared;
     let Ok(message) = job.message() else { return };
@@ -112,50 +128,50 @@ pub(crate) async fn prepare_again(job: &Job) {
         }
         _ => return,
     };
-    for id in ids.into_iter().filter_map(|id| StatementId::try_from(id).ok()) {
-        if let Some(kept) = shared.statements.find(&id) {
-            renew(shared, id, &kept).await;
+    let mut seen = HashSet::new();
+    let ids = ids.into_iter().filter_map(|id| StatementId::try_from(id).ok());
+    for id in ids.filter(|id| seen.insert(*id)) {
+        if shared.statements.get(&id).is_some() {
             continue;
         }
-        let Some((keyspace, query)) = shared.options.known_statements.as_ref().and_then(|known| known(&id))
-        else {
+        let Ok(mut turn) = timeout_at(job.until, shared.statements.turn(id)).await else { return };
+        if shared.statements.get(&id).is_some() {
+            continue;
+        }
+        // Only who has tried says so: those who come later try again.
+        if turn.has_failed() {
             return;
-        };
-        let text = StatementText::of(&query, keyspace.as_deref());
-        let Ok(prepared) = shared.cluster.prepare(&query, keyspace.as_deref()).await else {
+        }
+        if !prepare_known(shared, id, job.until).await {
+            turn.fail();
             return;
-        };
-        add(shared, id, (prepared, text));
-    }
-}
-
-/// Prepares a doubtful statement again. It is forgotten if clients would bind or read something else by it now.
-async fn renew(shared: &Shared, id: StatementId, kept: &GatewayStatement) {
-    let Statement { text, keyspace, .. } = &*kept.statement;
-    match shared.cluster.prepare(text, keyspace.as_deref()).await {
-        Ok(prepared) if kept.is_like(&prepared) => drop(add(shared, id, (prepared, kept.text.clone()))),
-        // Nothing is known of it where no node has answered: it stays doubtful.
-        Err(error) if !matches!(error, ClusterError::Server(_)) => {}
-        _ => shared.statements.remove(&id),
-    }
-}
-
-/// Whether the cluster has a keyspace.
-///
-/// # Errors
-/// It has not, or it cannot be asked; the error is for the client.
-pub(crate) async fn check_keyspace(shared: &Shared, keyspace: &str) -> Result<(), ErrorMessage> {
-    if shared.cluster.topology().keyspaces.contains_key(keyspace) {
-        return Ok(());
-    }
-    // Virtual keyspaces are not in system_schema, and one that was just made is perhaps not known yet.
-    for table in ["system_schema.keyspaces", "system_virtual_schema.keyspaces"] {
-        let text = format!("SELECT keyspace_name FROM {table} WHERE keyspace_name = ?");
-        let values = [Value::Bytes(keyspace.as_bytes())];
-        let found = shared.cluster.query(&text, &values, Consistency::One).await;
-        if found.is_ok_and(|answer| answer.rows().is_ok_and(|rows| rows.row_count > 0)) {
-            return Ok(());
         }
     }
-    Err(ErrorMessage::plain(ErrorCode::Invalid, format!("Keyspace '{keyspace}' does not exist")))
+}
+
+/// Prepares a doubtful statement again, or one that the server before has known. Returns whether clients can use it.
+async fn prepare_known(shared: &Shared, id: StatementId, until: Instant) -> bool {
+    let first = shared.cluster.node_of_events();
+    if let Some(kept) = shared.statements.find(&id) {
+        let Statement { text, keyspace, .. } = &*kept.statement;
+        match shared.cluster.prepare_first_at(first, (text, keyspace.as_deref()), until).await {
+            Ok(prepared) if kept.is_like(&prepared) => {
+                add(shared, id, (prepared, kept.text.clone()));
+                return true;
+            }
+            // Nothing is known of it where no node has answered, or one that could not just now: it stays doubtful.
+            Err(error) if error.server().is_none() || error.may_repeat(true) => {}
+            // Clients would bind or read something else by it now.
+            _ => shared.statements.remove(&id),
+        }
+        return false;
+    }
+    let known = shared.options.known_statements.as_ref().and_then(|known| known(&id));
+    let Some((keyspace, query)) = known else { return false };
+    let text = StatementText::of(&query, keyspace.as_deref());
+    let prepared = shared.cluster.prepare_first_at(first, (&query, keyspace.as_deref()), until).await;
+    prepared.is_ok_and(|prepared| {
+        add(shared, id, (prepared, text));
+        true
+    })
 }

@@ -76,7 +76,7 @@ impl SchemaPicture {
             let answer = match cluster.query(&text, &values, Consistency::One).await {
                 Ok(answer) => answer,
                 // Older versions and other engines lack some of these tables.
-                Err(ClusterError::Server(_)) if table != "tables" => continue,
+                Err(error) if error.is_invalid() && table != "tables" => continue,
                 Err(error) => return Err(error),
             };
             self.add_rows(&answer, of)?;

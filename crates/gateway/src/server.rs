@@ -1,12 +1,11 @@
 //! The listener of a gateway.
 
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use helenus_tls::Policy;
-use helenus_wire::native::{ErrorCode, ErrorMessage, HandedOver, Version};
+use helenus_wire::native::{HandedOver, TLS_HANDSHAKE};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,7 +16,9 @@ use crate::client::Client;
 use crate::connection::Connection;
 use crate::events;
 use crate::listeners::{Door, Listeners};
+use crate::open_connections::Opened;
 use crate::options::{GatewayError, GatewayOptions};
+use crate::refused::Refused;
 use crate::roles::Roles;
 use crate::shared::Shared;
 
@@ -27,8 +28,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const DRAIN_PAUSE: Duration = Duration::from_millis(10);
 /// The pause between two looks for roles without clients.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// The first byte of a client that begins with TLS.
-const TLS_HANDSHAKE: u8 = 0x16;
 
 /// A gateway that serves clients until it is dropped or stopped.
 pub struct Gateway {
@@ -81,9 +80,8 @@ impl Gateway {
         if shared.options.shows_nodes && !shared.shown.are_all() {
             tasks.push(tokio::spawn(events::show_nodes(Arc::downgrade(&shared))));
         }
-        let open = Arc::new(AtomicU64::new(0));
         for listener in listening {
-            tasks.push(tokio::spawn(accept(Arc::clone(&shared), listener, Arc::clone(&open))));
+            tasks.push(tokio::spawn(accept(Arc::clone(&shared), listener)));
         }
         Ok(Gateway { shared, address, tasks, listeners: Mutex::new(Some(kept)) })
     }
@@ -120,7 +118,7 @@ impl Gateway {
     pub async fn drain(&self, within: Duration) {
         self.stop();
         let drained = async {
-            while !self.shared.connected().is_empty() {
+            while !self.shared.is_at_rest() {
                 tokio::time::sleep(DRAIN_PAUSE).await;
             }
         };
@@ -128,13 +126,12 @@ impl Gateway {
         let _ = tokio::time::timeout(within, drained).await;
     }
 
-    /// Stops listening and ends all connections once their answers are sent.
+    /// Stops listening and ends all connections once their answers are sent. One that is in its handshake, or comes to be served in any
+    /// other way, is not served any more.
     pub fn stop(&self) {
         self.listeners.lock().take();
         self.tasks.iter().for_each(JoinHandle::abort);
-        for client in self.shared.connected() {
-            client.close_after_answers();
-        }
+        self.shared.stop();
     }
 }
 
@@ -153,72 +150,83 @@ async fn drop_idle_roles(shared: Weak<Shared>) {
     }
 }
 
-/// Counts an open connection.
-struct Counted(Arc<AtomicU64>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-async fn accept(shared: Arc<Shared>, (listener, may_be_tls): (TcpListener, bool), open: Arc<AtomicU64>) {
+async fn accept(shared: Arc<Shared>, (listener, may_be_tls): (TcpListener, bool)) {
+    let mut refused = Refused::default();
     loop {
-        let Ok((socket, _)) = listener.accept().await else {
+        let Ok((socket, remote)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let count = open.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted(Arc::clone(&open));
-        let is_full = shared.options.connections_max.is_some_and(|max| count >= max);
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move {
-            serve(&shared, (socket, may_be_tls), is_full).await;
-            drop(counted);
-        });
+        match admit(&shared, remote.ip()) {
+            Ok(admitted) => {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    serve(&shared, (socket, may_be_tls)).await;
+                    drop(admitted);
+                });
+            }
+            Err(reason) => refused.tell(socket, reason),
+        }
     }
 }
 
-async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool), is_full: bool) {
+/// The place of a connection, which it has until it is dropped.
+type Admitted = (Opened, Option<Box<dyn Send + Sync>>);
+
+/// Checks the limits on connections: first those of the gateway, then those of the process.
+fn admit(shared: &Shared, address: IpAddr) -> Result<Admitted, String> {
+    let options = &shared.options;
+    let (max, max_of_address) = (options.connections_max, options.connections_max_per_address);
+    let opened = shared.open.open(address, max, max_of_address)?;
+    let admitted = options.admission.as_ref().map(|admits| admits(address)).transpose()?;
+    Ok((opened, admitted))
+}
+
+async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool)) {
     let (Ok(local), Ok(remote)) = (socket.local_addr(), socket.peer_addr()) else {
         return;
     };
     let _ = socket.set_nodelay(true);
     let within = shared.options.handshake_timeout;
-    let Ok(Some((input, output))) = tokio::time::timeout(within, secure(shared, socket, may_be_tls)).await
-    else {
+    let secured = tokio::select! {
+        secured = tokio::time::timeout(within, secure(shared, socket, may_be_tls)) => secured,
+        () = shared.stopped() => return,
+    };
+    let Ok(Some((input, output))) = secured else {
         return;
     };
-    let client = Arc::new(Client::new((local, remote), &shared.budget));
+    let client = Arc::new(Client::new((local, remote), &shared.budgets));
     shared.add_client(&client);
-    let (writes, grace) = (Arc::clone(&client), shared.options.reader_grace);
-    let writer = tokio::spawn(async move { writes.write(output, grace).await });
-    if is_full {
-        let max = shared.options.connections_max.unwrap_or_default();
-        let text = format!("there are {max} connections, as many as there may be; close some");
-        client.error(Version::CURRENT, 0, &ErrorMessage::plain(ErrorCode::Overloaded, text));
-        client.close_after_answers();
-    } else {
-        Connection::new(shared, &client).run(input).await;
+    let connection = Connection::new(shared, &client);
+    run(shared, (&client, connection), (input, output)).await;
+}
+
+/// Serves a client until its connection ends. Both halves of the socket are dropped then.
+async fn run(shared: &Shared, (client, connection): (&Arc<Client>, Connection), (input, output): Halves) {
+    let (writes, grace) = (Arc::clone(client), shared.options.reader_grace);
+    let mut writer = tokio::spawn(async move { writes.write(output, grace).await });
+    tokio::select! {
+        // The answer that says why the connection ends is sent before it does.
+        () = connection.run(input) => drop(writer.await),
+        // A client that takes nothing is not listened to either.
+        _ = &mut writer => {}
     }
-    // The answer that says why the connection ends is sent before it does.
-    let _ = writer.await;
 }
 
 async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
     let (Ok(local), Ok(remote)) = (socket.local_addr(), socket.peer_addr()) else {
         return;
     };
-    let client = Arc::new(Client::new((local, remote), &shared.budget));
+    // Counted, but not refused: the server that had it until now has let it in, and may still count it for the process.
+    let _opened = shared.open.go_on(remote.ip());
+    let _admitted = shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok());
+    let client = Arc::new(Client::new((local, remote), &shared.budgets));
     let mut connection = Connection::new(shared, &client);
     connection.resume(state);
     shared.add_client(&client);
     shared.shown.tell(&shared.cluster, &client);
     let (input, output) = socket.into_split();
-    let (writes, grace) = (Arc::clone(&client), shared.options.reader_grace);
-    let writer = tokio::spawn(async move { writes.write(Box::new(output), grace).await });
-    connection.run(Box::new(input)).await;
-    let _ = writer.await;
+    run(shared, (&client, connection), (Box::new(input), Box::new(output))).await;
 }
 
 type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);

@@ -6,15 +6,26 @@ use std::sync::{Arc, Weak};
 use helenus_cluster::Cluster;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::budget::Budget;
+use crate::budget::Budgets;
 use crate::client::Client;
+use crate::open_connections::OpenConnections;
 use crate::options::GatewayOptions;
 use crate::paging::PagingStates;
 use crate::roles::Roles;
 use crate::shown_nodes::ShownNodes;
 use crate::statements::Statements;
+
+/// The clients of a gateway.
+#[derive(Default)]
+struct Clients {
+    known: Vec<Weak<Client>>,
+    /// Set at the end, under the same lock under which a client is added: so a client is either among those that `stop` closes, or
+    /// learns here that nobody serves it.
+    are_stopped: bool,
+}
 
 /// The state of a gateway.
 pub(crate) struct Shared {
@@ -23,15 +34,18 @@ pub(crate) struct Shared {
     pub options: GatewayOptions,
     pub roles: Arc<Roles>,
     pub statements: Statements,
-    pub budget: Arc<Budget>,
-    /// All connections, for events.
-    pub clients: Mutex<Vec<Weak<Client>>>,
+    pub budgets: Budgets,
+    /// All connections, for events and for the end.
+    clients: Mutex<Clients>,
+    /// Notified when the gateway stops.
+    stopping: Notify,
     /// Where tasks are started from threads that are none of the runtime's.
     pub runtime: Handle,
     /// The id of the one node that clients see.
     pub host_id: Uuid,
     pub paging: PagingStates,
     pub shown: ShownNodes,
+    pub open: Arc<OpenConnections>,
 }
 
 impl Shared {
@@ -42,9 +56,11 @@ impl Shared {
         let shows_all = options.shows_nodes && options.own_node.is_none();
         Shared {
             shown: ShownNodes::new(shows_all),
+            open: Arc::default(),
             statements: Statements::new(),
-            budget: Arc::new(Budget::new(options.bytes_max)),
-            clients: Mutex::new(Vec::new()),
+            budgets: Budgets::new(options.bytes_max, options.unread_bytes_max),
+            clients: Mutex::default(),
+            stopping: Notify::new(),
             runtime: Handle::current(),
             host_id: own_id.unwrap_or_else(|| host_id(&cluster_name, address)),
             paging: PagingStates {
@@ -57,18 +73,49 @@ impl Shared {
         }
     }
 
-    /// Remembers a client until it is dropped.
+    /// Remembers a client until it is dropped. Where the gateway has stopped meanwhile, none of its requests is read: its connection
+    /// closes once what was made for it before is sent.
     pub fn add_client(&self, client: &Arc<Client>) {
         let mut clients = self.clients.lock();
-        if clients.len() == clients.capacity() {
-            clients.retain(|client| client.strong_count() > 0);
+        if clients.known.len() == clients.known.capacity() {
+            clients.known.retain(|client| client.strong_count() > 0);
         }
-        clients.push(Arc::downgrade(client));
+        clients.known.push(Arc::downgrade(client));
+        if clients.are_stopped {
+            client.close_after_answers();
+        }
     }
 
-    /// The clients that are connected now.
+    /// The clients that are connected now, or have requests at the nodes.
     pub fn connected(&self) -> Vec<Arc<Client>> {
-        self.clients.lock().iter().filter_map(Weak::upgrade).collect()
+        self.clients.lock().known.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Serves no further client, and ends all connections once their answers are sent.
+    pub fn stop(&self) {
+        let clients = {
+            let mut clients = self.clients.lock();
+            clients.are_stopped = true;
+            clients.known.iter().filter_map(Weak::upgrade).collect::<Vec<_>>()
+        };
+        self.stopping.notify_waiters();
+        clients.iter().for_each(|client| client.close_after_answers());
+    }
+
+    /// Waits until the gateway is stopped.
+    pub async fn stopped(&self) {
+        let stopping = self.stopping.notified();
+        tokio::pin!(stopping);
+        // Before the look, so that a stop right after it is not missed.
+        stopping.as_mut().enable();
+        if !self.clients.lock().are_stopped {
+            stopping.await;
+        }
+    }
+
+    /// Whether no connection is open, one in its handshake included, and no request of a client is at a node.
+    pub fn is_at_rest(&self) -> bool {
+        self.open.are_none() && self.connected().is_empty()
     }
 }
 

@@ -3,19 +3,25 @@
 //! The id is the MD5 of keyspace and text, or of the text alone if it names its keyspaces, as Cassandra makes it, so that a client finds its statement at another gateway of the
 //! same cluster. The cluster's own ids differ between its versions and stay inside.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use helenus_cluster::Statement;
 use helenus_wire::native::{ColumnSpec, SchemaChange, SchemaTarget};
+use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
 
 use crate::statement_text::StatementText;
 
-/// The memory of all statements, and what one is taken to need at least.
+/// The memory of all statements, and what a usual one is taken to need.
 const BYTES_MAX: u64 = 64 << 20;
-const STATEMENT_BYTES: u64 = 1 << 10;
+const USUAL_BYTES: u64 = 4 << 10;
+/// Statements that are being prepared, beyond which those are forgotten that are not.
+const PREPARING_MAX: usize = 1_000;
 
 pub(crate) type StatementId = [u8; 16];
 
@@ -61,18 +67,68 @@ struct ByText;
 
 impl Weighter<StatementId, Arc<GatewayStatement>> for ByText {
     fn weight(&self, _id: &StatementId, statement: &Arc<GatewayStatement>) -> u64 {
-        let columns = statement.statement.variables.len() + statement.statement.result_columns.len();
-        STATEMENT_BYTES + 2 * statement.statement.text.len() as u64 + 128 * columns as u64
+        statement.statement.estimated_bytes()
     }
 }
 
 /// All of them.
-pub(crate) struct Statements(Cache<StatementId, Arc<GatewayStatement>, ByText>);
+pub(crate) struct Statements {
+    kept: Cache<StatementId, Arc<GatewayStatement>, ByText>,
+    /// The statements that are being prepared, each with the time of the last failure.
+    preparing: Mutex<HashMap<StatementId, Arc<LastFailure>>>,
+}
+
+type LastFailure = tokio::sync::Mutex<Option<Instant>>;
+
+/// The turn to prepare a statement, until it is dropped.
+pub(crate) struct PrepareTurn<'s> {
+    statements: &'s Statements,
+    id: StatementId,
+    asked: Instant,
+    failed: OwnedMutexGuard<Option<Instant>>,
+}
+
+impl PrepareTurn<'_> {
+    /// Whether somebody has failed who tried it since this one has asked for the turn.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some_and(|at| at >= self.asked)
+    }
+
+    /// Says that it has failed.
+    pub fn fail(&mut self) {
+        *self.failed = Some(tokio::time::Instant::now());
+    }
+}
+
+impl Drop for PrepareTurn<'_> {
+    fn drop(&mut self) {
+        let mut preparing = self.statements.preparing.lock();
+        // Here, in the map, and with each who waits.
+        if Arc::strong_count(OwnedMutexGuard::mutex(&self.failed)) <= 2 {
+            preparing.remove(&self.id);
+        }
+    }
+}
 
 impl Statements {
     pub fn new() -> Statements {
-        let estimated = (BYTES_MAX / STATEMENT_BYTES / 4) as usize;
-        Statements(Cache::with_weighter(estimated, BYTES_MAX, ByText))
+        let estimated = (BYTES_MAX / USUAL_BYTES) as usize;
+        let kept = Cache::with_weighter(estimated, BYTES_MAX, ByText);
+        Statements { kept, preparing: Mutex::default() }
+    }
+
+    /// Waits until nobody else prepares this statement. Most who wait find it prepared then.
+    pub async fn turn(&self, id: StatementId) -> PrepareTurn<'_> {
+        let asked = tokio::time::Instant::now();
+        let slot = {
+            let mut preparing = self.preparing.lock();
+            // Who gives up waiting leaves its slot behind.
+            if preparing.len() >= PREPARING_MAX {
+                preparing.retain(|_, slot| Arc::strong_count(slot) > 1);
+            }
+            Arc::clone(preparing.entry(id).or_default())
+        };
+        PrepareTurn { statements: self, id, asked, failed: slot.lock_owned().await }
     }
 
     /// The statement, unless it is doubtful.
@@ -82,29 +138,29 @@ impl Statements {
 
     /// The statement, doubtful or not.
     pub fn find(&self, id: &[u8]) -> Option<Arc<GatewayStatement>> {
-        self.0.get(&StatementId::try_from(id).ok()?)
+        self.kept.get(&StatementId::try_from(id).ok()?)
     }
 
     /// Keeps a statement under an id: its own, or another by which clients know it.
     pub fn add(&self, id: StatementId, statement: &Arc<GatewayStatement>) {
-        self.0.insert(id, Arc::clone(statement));
+        self.kept.insert(id, Arc::clone(statement));
     }
 
     /// Forgets the statements that a client's change of the schema concerns; their clients are told to prepare them again, as by
     /// Cassandra. Called before that client has its answer.
     pub fn forget(&self, change: &SchemaChange<'_>) {
-        self.0.retain(|_, kept| !kept.concerns(change));
+        self.kept.retain(|_, kept| !kept.concerns(change));
     }
 
     /// Forgets a statement.
     pub fn remove(&self, id: &StatementId) {
-        self.0.remove(id);
+        self.kept.remove(id);
     }
 
     /// Doubts the statements that a change of the schema concerns, of which a node has told; without a change all. They may have been
     /// prepared before it or after it.
     pub fn doubt(&self, change: Option<&SchemaChange<'_>>) {
-        self.0.retain(|_, kept| {
+        self.kept.retain(|_, kept| {
             if change.is_none_or(|change| kept.concerns(change)) {
                 kept.is_doubtful.store(true, Ordering::Relaxed);
             }

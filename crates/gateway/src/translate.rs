@@ -34,17 +34,7 @@ pub(crate) struct Parts<'a> {
 /// # Errors
 /// It ends too early.
 pub(crate) fn parts<'a>(answer: &Answer<'a>) -> Result<Parts<'a>, WireError> {
-    let mut reader = Reader::new(answer.body);
-    if answer.flags.has(Flags::TRACING) {
-        reader.uuid()?;
-    }
-    if answer.flags.has(Flags::WARNING) {
-        reader.string_list()?;
-    }
-    if answer.flags.has(Flags::CUSTOM_PAYLOAD) {
-        reader.bytes_map()?;
-    }
-    let message = reader.rest();
+    let message = answer.message()?;
     let prefix = answer.body.get(..answer.body.len() - message.len()).unwrap_or_default();
     Ok(Parts { flags: answer.flags, prefix, message })
 }

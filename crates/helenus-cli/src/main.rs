@@ -5,7 +5,7 @@
 mod commands;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use commands::backup::{self, BackupCommand};
 use commands::cert::{self, CertCommand};
 use commands::changes::{self, ChangesCommand};
@@ -21,10 +21,17 @@ use commands::shell::{self, ShellOptions};
 use commands::stress::{self, StressOptions};
 use commands::{admin, moving, pull, serve, shell_help, sstable};
 use helenus_host::account::Metered;
+use std::io::Write;
 use std::process::ExitCode;
 
+#[cfg(not(feature = "watch"))]
 #[global_allocator]
 static ALLOCATOR: Metered<mimalloc::MiMalloc> = Metered(mimalloc::MiMalloc);
+
+#[cfg(feature = "watch")]
+#[global_allocator]
+static ALLOCATOR: helenus_host::account::Watched<mimalloc::MiMalloc> =
+    helenus_host::account::Watched(Metered(mimalloc::MiMalloc));
 
 /// Milliseconds that the allocator keeps freed memory before it returns it to the system. With the allocator's default
 /// of one second, a server under requests of seven megabytes held up to 100 MiB more; inserts of small rows were
@@ -53,6 +60,12 @@ fn version() -> String {
     format!("{version} ({from}; {analysis} feature analysis: Parquet and Arrow)")
 }
 
+/// `-V`, `--version`, and what other programs call it: `-v`.
+fn version_option() -> Arg {
+    let option = Arg::new("version").short('V').short_alias('v').long("version");
+    option.action(ArgAction::Version).help("Print version")
+}
+
 fn command_line() -> Command {
     let stress = StressOptions::augment_args(Command::new("stress")).about("Load a server and measure it");
     let profile = ProfileOptions::augment_args(Command::new("profile"))
@@ -77,6 +90,8 @@ fn command_line() -> Command {
     let cert = CertCommand::augment_args(Command::new("cert")).about("Make certificates for a test of TLS");
     Command::new("helenus")
         .version(version())
+        .disable_version_flag(true)
+        .arg(version_option())
         .about(ABOUT)
         .after_help(EXAMPLES)
         .subcommand_required(true)
@@ -98,19 +113,27 @@ fn command_line() -> Command {
         .subcommand(profile)
         .subcommand(shell_help::completions())
         .subcommand(shell_help::man())
+        .subcommand(Command::new("version").about("Print version").hide(true))
 }
 
 fn main() -> ExitCode {
+    helenus_host::real::leave_no_core_dump();
     helenus_host::keep_freed_memory_ms(FREED_MEMORY_KEPT_MS);
     if let Some(name) = container::Name::of(std::env::args_os().next().as_deref()) {
         return exit_code(container::run(name), name.text());
     }
-    let matches = command_line().try_get_matches().unwrap_or_else(|error| with_one_suggestion(error).exit());
+    let arguments = admin::with_long_options(std::env::args_os());
+    let matches = command_line()
+        .try_get_matches_from(arguments)
+        .unwrap_or_else(|error| with_one_suggestion(error).exit());
     if matches.subcommand_name().is_some_and(|name| KEEPS_DATA.contains(&name)) {
         helenus_host::real::keep_files_private();
         helenus_host::real::survive_file_size_limit();
     }
     let done = match matches.subcommand() {
+        Some(("version", _)) => {
+            writeln!(std::io::stdout(), "helenus {}", version()).map_err(anyhow::Error::from)
+        }
         Some(("serve", matches)) => serve::run(matches),
         Some(("admin", matches)) => admin::run(matches),
         Some(("sstable", matches)) => sstable::run(matches),
@@ -233,6 +256,33 @@ mod tests {
         for below in shown {
             each(below, &format!("{path} {}", below.get_name()), look);
         }
+    }
+
+    /// Names with an underscore that the help of `serve` uses and that are no options of their own, but values and parts of options.
+    const OTHER_NAMES: &[&str] =
+        &["best_effort", "stop_commit", "stop_paranoid", "require_client_auth", "validator_class_name"];
+
+    #[test]
+    fn options_that_the_help_of_serve_names_exist() {
+        let known: Vec<&str> = helenus_server::config::OPTIONS.iter().map(|option| option.key).collect();
+        let mut all = command_line();
+        all.build();
+        let mut wrong = Vec::new();
+        each(&all, "helenus", &mut |command, path| {
+            if path != "helenus serve" {
+                return;
+            }
+            let text = command.clone().render_long_help().to_string();
+            let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            for word in words.filter(|word| {
+                word.contains('_') && word.starts_with(|first: char| first.is_ascii_lowercase())
+            }) {
+                if !known.contains(&word) && !OTHER_NAMES.contains(&word) {
+                    wrong.push(format!("{path}: {word}"));
+                }
+            }
+        });
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]

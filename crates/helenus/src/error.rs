@@ -24,7 +24,7 @@ pub enum Error {
         message: String,
     },
     /// The number of values differs from the number of `?` markers.
-    #[error("the statement has {markers} markers, {values} values were given")]
+    #[error("the statement takes {markers} values, one for each ?; {values} were given")]
     ValueCount {
         /// The markers of the statement.
         markers: usize,
@@ -45,6 +45,9 @@ pub enum Error {
         /// The kind of the value that was given.
         value: &'static str,
     },
+    /// A value that was read is not of the Rust type that was asked for.
+    #[error(transparent)]
+    Conversion(#[from] crate::value::ConversionError),
     /// The keyspace or table to create exists already.
     #[error("{message}")]
     AlreadyExists {
@@ -162,7 +165,8 @@ impl Error {
             | CqlError::Config(_)
             | CqlError::Protocol(_)
             | CqlError::BadCredentials(_)
-            | CqlError::Unauthorized(_) => Error::Invalid { message },
+            | CqlError::Unauthorized(_)
+            | CqlError::SessionEnded(_) => Error::Invalid { message },
             CqlError::AlreadyExists { keyspace, table, message } => {
                 Error::AlreadyExists { keyspace, table, message }
             }
@@ -209,6 +213,7 @@ impl Error {
                 _,
                 Engine::LogFull { .. }
                 | Engine::NoRoom { .. }
+                | Engine::FlushFails { .. }
                 | Engine::NoMemory(_)
                 | Engine::SchemaTooLarge { .. },
             ) => Error::Overloaded { message },
@@ -232,7 +237,8 @@ impl Error {
                 | Engine::Unstorable { .. }
                 | Engine::Unindexable { .. }
                 | Engine::ClockBeyond { .. }
-                | Engine::CassandraNode { .. },
+                | Engine::CassandraNode { .. }
+                | Engine::Foreign { .. },
             ) => Error::Invalid { message },
             (None, _) => Error::Internal { message },
         }

@@ -31,6 +31,28 @@
 //! # Ok::<(), helenus::Error>(())
 //! ```
 //!
+//! Values are written from Rust types and read as them, collections and types of one's own too:
+//!
+//! ```
+//! # let db = helenus::Database::in_memory()?;
+//! # db.execute("CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", &[])?;
+//! use helenus::Value;
+//! use std::collections::BTreeMap;
+//!
+//! db.execute("CREATE TYPE app.place (street text, zip int)", &[])?;
+//! db.execute("CREATE TABLE app.users (name text PRIMARY KEY, mails set<text>, at map<text, frozen<place>>)", &[])?;
+//! let home = Value::udt([("street", "Elm".into()), ("zip", 7i32.into())]);
+//! let at = BTreeMap::from([("home", home)]);
+//! db.execute("INSERT INTO app.users (name, mails, at) VALUES (?, ?, ?)", &["foo".into(), vec!["a@x"].into(), at.into()])?;
+//!
+//! let found = db.execute("SELECT mails, at FROM app.users WHERE name = ?", &["foo".into()])?;
+//! let row = &found.rows[0];
+//! assert_eq!(row[0].get::<Vec<String>>()?, ["a@x"]);
+//! let at: BTreeMap<String, Value> = row[1].get()?;
+//! assert_eq!(at["home"].field("zip").and_then(Value::integer), Some(7));
+//! # Ok::<(), helenus::Error>(())
+//! ```
+//!
 //! Errors can be matched: [`Error`] has a variant for each case.
 //!
 //! ```
@@ -57,6 +79,8 @@ pub use error::{Error, Result};
 pub use helenus_engine::read::{Probe, SkipReason, SsTableCounts, Stage, StageTimes, Touched};
 #[doc(inline)]
 pub use helenus_engine::{MemoryShares, SyncMode};
+#[doc(inline)]
+pub use helenus_model::types::Duration;
 pub use uuid::Uuid;
-pub use value::Value;
+pub use value::{ConversionError, Decimal, FromValue, NumberError, Value, Varint};
 pub use wide::{ProbedTable, Slice, WideTable};

@@ -24,10 +24,30 @@ pub trait Disk: Send + Sync {
     /// [`LockHeld`](crate::LockHeld) with the present holder's text when another process (or another lock of this one)
     /// holds it. Released when the value is dropped; the text stays.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Box<dyn Send + Sync>>;
+    /// The same for a folder, by the file of this name in it. On a real disk the folder itself is locked too, so that the lock
+    /// stays when somebody removes the file.
+    fn lock_folder(&self, folder: &Path, name: &str, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.lock(&folder.join(name), holder)
+    }
+    /// From now on, until the value is dropped, nothing is created, renamed or removed in this folder or below it once another
+    /// folder, or none, is in its place; `check_place` tells.
+    fn keep_place(&self, _folder: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        Ok(Box::new(()))
+    }
+    /// Fails if a folder of `keep_place` that is this path, or above it, is not in its place any more.
+    fn check_place(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
     /// Renames, replacing the target.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Gives a file a second name.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file of somebody else's making a second name, if this process's user alone can change it, and makes it private.
+    /// `false`, and no second name, if another user may own it, write to it or replace it, or if it has other names already, by
+    /// which it may be changed: copy it then.
+    fn link_if_own(&self, from: &Path, to: &Path) -> io::Result<bool> {
+        self.hard_link(from, to).map(|()| true)
+    }
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
@@ -48,6 +68,12 @@ pub trait Disk: Send + Sync {
     /// Whether `path` is a symbolic link, wherever it leads. Removing a tree removes links and does not follow them.
     fn is_link(&self, _path: &Path) -> bool {
         false
+    }
+    /// Bytes that this process may still write to the file system of a folder or file; `u64::MAX` without a limit.
+    fn free_bytes(&self, path: &Path) -> io::Result<u64>;
+    /// Length of a file in bytes. It takes no descriptor.
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.open(path)?.size()
     }
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;

@@ -2,7 +2,7 @@
 //!
 //! `real` is the only module of the project that uses std::fs, SystemTime, std::thread and OS randomness. `sim` is a
 //! simulated machine that distinguishes written from synced data and runs background work in a seeded order. `memory`
-//! is the disk of `sim`, and of a server that keeps nothing (`--memory`).
+//! is the disk of `sim`, and of a server that keeps nothing (`--memory`). `thread_pool` has threads for work that may wait.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test ends at the first surprise"))]
 
@@ -20,6 +20,7 @@ mod random;
 pub mod real;
 pub mod sim;
 mod tasks;
+pub mod thread_pool;
 mod time;
 
 #[cfg(feature = "allocator")]

@@ -38,6 +38,17 @@ pub trait TaskHandle: Send + Sync {
 pub trait Tasks: Send + Sync {
     /// Starts a worker under a name (shown by debuggers and thread lists).
     fn start(&self, name: &str, worker: Box<dyn Worker>) -> std::sync::Arc<dyn TaskHandle>;
+    /// The same for work that can be refused: the system may give no further thread.
+    ///
+    /// # Errors
+    /// It gives none. The worker is dropped.
+    fn try_start(
+        &self,
+        name: &str,
+        worker: Box<dyn Worker>,
+    ) -> std::io::Result<std::sync::Arc<dyn TaskHandle>> {
+        Ok(self.start(name, worker))
+    }
     /// Blocks until `ready` returns true. Code that changes the condition calls `signal.notify()` after the change.
     /// The simulated machine runs other workers meanwhile, and panics if none can run: a deadlock.
     fn wait_until(&self, signal: &Signal, ready: &mut dyn FnMut() -> bool);

@@ -2,18 +2,21 @@
 //!
 //! A failure counts for its client's address with the role, and for the address alone. The first few are answered at
 //! once; the answers of later ones wait, each twice as long as the one before. The delay outlives its connection: while
-//! too many delays of a client run, its attempts are refused without a check. Nobody else waits: a right password is
+//! too many delays of a client run, its attempts are not checked. Nobody else waits: a right password is
 //! answered at once, other addresses are not affected, and a role that has logged in from an address before is not
 //! affected by failures of other roles there. So nobody is locked out by somebody else who guesses.
 //!
-//! Called before and after each check of a password. Passwords are checked on few threads, or few at a time, so attempts that
-//! arrive together are counted one by one.
+//! `room` is for a queue of logins: it tells which may be checked now and whose turn comes first, so that one which has to wait
+//! is not refused. `admit` refuses one that comes without a queue. Either is asked before a check, `failed` or `succeeded` is called
+//! after it. Passwords are checked on few threads, or few at a time, so attempts that arrive together are counted one by one.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
+
+use crate::network_of;
 
 /// Failures in a row of a role at an address that are answered at once.
 const FREE_OF_ROLE: u32 = 3;
@@ -29,7 +32,7 @@ const DELAYS_OF_ROLE_MAX: usize = 8;
 const DELAYS_OF_ADDRESS_MAX: usize = 64;
 /// After this time without a failure, those before are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
-/// The most addresses, and the most addresses with roles, that are remembered.
+/// The most addresses, and the most addresses with roles, that are remembered: of those that have logged in, and of the others.
 const REMEMBERED_MAX: usize = 10_000;
 /// The most bytes of a role's name that tell roles apart here.
 const NAME_BYTES_MAX: usize = 64;
@@ -44,6 +47,34 @@ pub struct Attempts {
 struct Lists {
     of_role: Memory<(IpAddr, Box<str>)>,
     of_address: Memory<IpAddr>,
+}
+
+/// What is known of a client that wants to log in. The order is that of the turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// The role has logged in from the address.
+    Known,
+    /// Neither the role there nor the address has failed of late.
+    #[default]
+    Unknown,
+    /// One of them has.
+    Failed,
+}
+
+/// How many attempts of a client may be checked now, those that are being checked included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Of the role from the address.
+    pub of_role: usize,
+    /// Of all roles from the address, as far as this role counts among them.
+    pub of_address: usize,
+    /// What is known of the client.
+    pub standing: Standing,
+}
+
+impl Room {
+    /// That of a client of whom nothing is known, where failures are not counted.
+    pub const ANY: Room = Room { of_role: usize::MAX, of_address: usize::MAX, standing: Standing::Unknown };
 }
 
 /// Too many failures of the client: it may try again later.
@@ -84,6 +115,31 @@ impl Attempts {
         }
     }
 
+    /// How many attempts of a client may be checked now. `now_ns`: a monotonic clock.
+    pub fn room(&self, address: IpAddr, role: &str, now_ns: u64) -> Room {
+        let mut lists = self.lists.lock();
+        let lists = &mut *lists;
+        let (address, key) = keys(address, role);
+        let mut room = Room {
+            of_role: DELAYS_OF_ROLE_MAX,
+            of_address: DELAYS_OF_ADDRESS_MAX,
+            standing: Standing::Unknown,
+        };
+        if let Some(found) = lists.of_address.by_key.get_mut(&address) {
+            room.of_address -= found.running(now_ns).min(room.of_address);
+            if found.count > 0 && !found.is_over(now_ns) {
+                room.standing = Standing::Failed;
+            }
+        }
+        if let Some(found) = lists.of_role.by_key.get_mut(&key) {
+            room.of_role -= found.running(now_ns).min(room.of_role);
+            if found.has_succeeded {
+                (room.of_address, room.standing) = (usize::MAX, Standing::Known);
+            }
+        }
+        room
+    }
+
     /// Notes a failure; returns how long its answer has to wait.
     pub fn failed(&self, address: IpAddr, role: &str, now_ns: u64) -> Duration {
         let mut lists = self.lists.lock();
@@ -96,8 +152,7 @@ impl Attempts {
     /// Notes a success: the failures of the role at the address are forgotten.
     pub fn succeeded(&self, address: IpAddr, role: &str, now_ns: u64) {
         let (_, key) = keys(address, role);
-        let success = Failures { has_succeeded: true, last_ns: now_ns, ..Failures::default() };
-        *self.lists.lock().of_role.entry(key, now_ns) = success;
+        self.lists.lock().of_role.succeed(key, now_ns);
     }
 }
 
@@ -114,10 +169,15 @@ struct Failures {
 }
 
 impl Failures {
+    /// The number of delays that run.
+    fn running(&mut self, now_ns: u64) -> usize {
+        self.delays.retain(|end_ns| *end_ns > now_ns);
+        self.delays.len()
+    }
+
     /// Whether fewer than `max` delays run.
     fn room(&mut self, max: usize, now_ns: u64) -> Result<(), TryLater> {
-        self.delays.retain(|end_ns| *end_ns > now_ns);
-        if self.delays.len() < max {
+        if self.running(now_ns) < max {
             return Ok(());
         }
         let first_ns = self.delays.iter().copied().min().unwrap_or(now_ns);
@@ -139,30 +199,25 @@ impl Failures {
     }
 }
 
-/// The failures of a limited number of clients.
+/// The failures of a limited number of clients. Those that have succeeded proved that they know a password, and anybody can fail
+/// as often as it takes to fill this memory: so either have places of their own, and are pushed out by their like alone.
 struct Memory<K> {
     by_key: HashMap<K, Failures>,
+    /// The number of those that have succeeded.
+    succeeded: usize,
 }
 
 impl<K> Default for Memory<K> {
     fn default() -> Self {
-        Memory { by_key: HashMap::new() }
+        Memory { by_key: HashMap::new(), succeeded: 0 }
     }
 }
 
 impl<K: Clone + Eq + Hash> Memory<K> {
-    /// The failures of a client. If too many are remembered, those that are over are removed, and if that is not
-    /// enough, the half that is longest ago.
+    /// The failures of a client.
     fn entry(&mut self, key: K, now_ns: u64) -> &mut Failures {
-        if self.by_key.len() >= REMEMBERED_MAX && !self.by_key.contains_key(&key) {
-            self.by_key.retain(|_, failures| !failures.is_over(now_ns));
-            if self.by_key.len() >= REMEMBERED_MAX {
-                let mut times: Vec<u64> = self.by_key.values().map(|failures| failures.last_ns).collect();
-                let middle = times.len() / 2;
-                let (_, median, _) = times.select_nth_unstable(middle);
-                let median = *median;
-                self.by_key.retain(|_, failures| failures.last_ns > median);
-            }
+        if !self.by_key.contains_key(&key) {
+            self.make_room(false, now_ns);
         }
         let failures = self.by_key.entry(key).or_default();
         if failures.is_over(now_ns) {
@@ -171,19 +226,51 @@ impl<K: Clone + Eq + Hash> Memory<K> {
         }
         failures
     }
+
+    /// Notes that a client has succeeded.
+    fn succeed(&mut self, key: K, now_ns: u64) {
+        if !self.by_key.get(&key).is_some_and(|failures| failures.has_succeeded) {
+            self.make_room(true, now_ns);
+            self.succeeded += 1;
+        }
+        self.by_key.insert(key, Failures { has_succeeded: true, last_ns: now_ns, ..Failures::default() });
+    }
+
+    /// Makes room for one more of those that have succeeded, or of the others. If there is none, of the others those go that are over,
+    /// and if that is not enough, the half whose last attempt is longest ago.
+    fn make_room(&mut self, has_succeeded: bool, now_ns: u64) {
+        let count = |memory: &Self| match has_succeeded {
+            true => memory.succeeded,
+            false => memory.by_key.len() - memory.succeeded,
+        };
+        if count(self) < REMEMBERED_MAX {
+            return;
+        }
+        if !has_succeeded {
+            self.by_key.retain(|_, failures| failures.has_succeeded || !failures.is_over(now_ns));
+        }
+        if count(self) >= REMEMBERED_MAX {
+            let like = self.by_key.values().filter(|failures| failures.has_succeeded == has_succeeded);
+            let mut all: Vec<u64> = like.map(|failures| failures.last_ns).collect();
+            let middle = all.len() / 2;
+            let (_, median, _) = all.select_nth_unstable(middle);
+            let median = *median;
+            self.by_key
+                .retain(|_, failures| failures.has_succeeded != has_succeeded || failures.last_ns > median);
+            if has_succeeded {
+                self.succeeded = self.by_key.values().filter(|failures| failures.has_succeeded).count();
+            }
+        }
+    }
 }
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A client that tries to log in: its address and the role. Of IPv6 the 64 bits of the network count, because a host chooses
-/// the others freely; of a role's name the first 64 bytes.
+/// A client that tries to log in: its network (`network_of`) and the role, of whose name the first 64 bytes count.
 pub fn client_key(address: IpAddr, role: &str) -> (IpAddr, Box<str>) {
-    let address = match address.to_canonical() {
-        IpAddr::V6(v6) if !v6.is_loopback() => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
-        other => other,
-    };
+    let address = network_of(address);
     let mut end = role.len().min(NAME_BYTES_MAX);
     while !role.is_char_boundary(end) {
         end -= 1;
@@ -200,6 +287,7 @@ fn keys(address: IpAddr, role: &str) -> (IpAddr, (IpAddr, Box<str>)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -249,6 +337,65 @@ mod tests {
         assert!(attempts.admit(here, "bob", now).is_err(), "an address that tries many names");
         assert_eq!(attempts.admit(here, "app", now), Ok(()), "a role that has logged in here");
         assert_eq!(attempts.admit(here, "bob", now + 5 * SECOND), Ok(()), "it ends by itself");
+    }
+
+    #[test]
+    fn the_room_of_a_client_is_what_admit_allows() {
+        let attempts = Attempts::default();
+        let (here, there) = (address("10.0.0.1"), address("10.0.0.2"));
+        attempts.succeeded(here, "app", 0);
+        let standing = |address, role, now| attempts.room(address, role, now).standing;
+        assert_eq!(standing(here, "app", 1), Standing::Known);
+        assert_eq!(standing(here, "alice", 1), Standing::Unknown);
+        for at in 0..300 {
+            let now = SECOND + at * SECOND / 20;
+            for role in ["alice", "bob", "carol", "app"] {
+                let room = attempts.room(here, role, now);
+                let may_go = room.of_role > 0 && room.of_address > 0;
+                assert_eq!(attempts.admit(here, role, now).is_ok(), may_go, "{role} at {at}: {room:?}");
+                if may_go && role != "app" {
+                    attempts.failed(here, role, now);
+                }
+            }
+        }
+        let now = 20 * SECOND;
+        assert_eq!(
+            (standing(here, "alice", now), standing(here, "dan", now)),
+            (Standing::Failed, Standing::Failed)
+        );
+        assert_eq!(
+            (standing(here, "app", now), standing(there, "alice", now)),
+            (Standing::Known, Standing::Unknown)
+        );
+        let later = now + 2 * nanoseconds(FORGOTTEN_AFTER);
+        assert_eq!(standing(here, "dan", later), Standing::Unknown, "failures are forgotten");
+        assert_eq!(standing(here, "app", later), Standing::Known);
+    }
+
+    #[test]
+    fn who_has_logged_in_is_forgotten_last() {
+        let (minute, known) = (60 * SECOND, REMEMBERED_MAX as u64 * 9 / 10);
+        // Idle for less than it takes to forget failures, and for longer.
+        for idle in [minute, 30 * minute] {
+            let attempts = Attempts::default();
+            let host = |at: u64| IpAddr::V6(Ipv6Addr::from_bits(u128::from(at) << 64));
+            (0..known).for_each(|at| attempts.succeeded(host(at), "app", at));
+            for at in 0..3 * REMEMBERED_MAX as u64 {
+                attempts.failed(host(known + at), "guess", idle + at);
+            }
+            let later = idle + minute;
+            let forgotten = (0..known)
+                .filter(|at| attempts.room(host(*at), "app", later).standing != Standing::Known)
+                .count();
+            assert_eq!(forgotten, 0, "after {idle}");
+            // Where all have logged in, the older ones go.
+            for at in 0..3 * REMEMBERED_MAX as u64 {
+                attempts.succeeded(host(known + at), "app", later + at);
+            }
+            let last = host(known + 3 * REMEMBERED_MAX as u64 - 1);
+            assert_eq!(attempts.room(last, "app", later).standing, Standing::Known);
+            assert!(attempts.lists.lock().of_role.by_key.len() <= 2 * REMEMBERED_MAX);
+        }
     }
 
     #[test]

@@ -5,12 +5,15 @@
 //! number of cells. Merging the changes in pairs costs n log n. The result is the same: the merge is that of the
 //! memtable (`reconcile::merge_rows`), and only timestamps decide in it, not the order of the changes.
 
+use crate::cell::Cell;
 use crate::deletion::DeletionTime;
 use crate::mutation::{Change, Changes};
 use crate::packed::{get_value, pack, unpack};
+use crate::permission::Permission;
 use crate::reconcile::merge_rows;
 use crate::row::{RowBuf, RowView};
 use crate::schema::Table;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Up to this many changes of a partition are not merged: they cost little, and most are changes of different rows.
@@ -22,16 +25,53 @@ const CELLS_MAX: usize = 32_768;
 /// Identity of a row: whether it is static, and its packed clustering.
 type RowIdentity<'a> = (bool, &'a [u8]);
 
-/// Returns the changes with all changes of one row merged, as far as `CELLS_MAX` allows; `None` if they may stay as
-/// they are. Damaged changes are not merged, nor are changes of counters, because each of these counts.
-pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
+/// Estimated memory of a change in the map of rows, besides its bytes.
+const CHANGE_BYTES: usize = 128;
+/// The changes that are counted as one step while they are put into the map.
+const CHANGES_PER_STEP: usize = 32;
+/// The bytes of changes that are merged in one step.
+const BYTES_PER_STEP: usize = 256;
+
+/// The result of merging changes.
+#[derive(Debug)]
+pub enum Coalesced {
+    /// The changes may stay as they are.
+    Unchanged,
+    /// All changes of each row merged, as far as `CELLS_MAX` allows.
+    Fewer(Changes),
+    /// Permission was refused.
+    Refused,
+}
+
+/// Merges all changes of one row, as far as `CELLS_MAX` allows. Damaged changes are not merged, nor are changes of
+/// counters, because each of these counts.
+pub fn coalesced(changes: &Changes, table: &Table, may: Permission<'_>) -> Coalesced {
     // Most writes end here: so few bytes cannot hold so many changes, and counting changes means walking over them.
     if changes.as_bytes().len() < UNMERGED_CHANGES_MAX * 8
         || changes.iter().take(UNMERGED_CHANGES_MAX + 1).count() <= UNMERGED_CHANGES_MAX
     {
-        return None;
+        return Coalesced::Unchanged;
     }
     if table.is_counter() {
+        return Coalesced::Unchanged;
+    }
+    let mut refused = false;
+    let mut ask = |bytes: usize, steps: usize| {
+        refused |= !may(bytes, steps);
+        !refused
+    };
+    match coalesce(changes, table, &mut ask) {
+        _ if refused => Coalesced::Refused,
+        Some(fewer) => Coalesced::Fewer(fewer),
+        None => Coalesced::Unchanged,
+    }
+}
+
+/// `None` if the changes may stay as they are, or permission was refused.
+fn coalesce(changes: &Changes, table: &Table, may: Permission<'_>) -> Option<Changes> {
+    let bytes = changes.as_bytes().len();
+    let count = changes.iter().count();
+    if !may(count * CHANGE_BYTES, count / CHANGES_PER_STEP) {
         return None;
     }
     let mut rows: BTreeMap<RowIdentity<'_>, Vec<&[u8]>> = BTreeMap::new();
@@ -47,8 +87,11 @@ pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
     if rows.values().all(|changes| changes.len() == 1) {
         return None;
     }
+    if !may(bytes, bytes / BYTES_PER_STEP) {
+        return None;
+    }
     let mut out = Changes::default();
-    out.reserve(changes.as_bytes().len());
+    out.reserve(bytes);
     for change in changes.iter().flatten() {
         match change {
             Change::PartitionDeletion(deletion) => out.delete_partition(deletion),
@@ -60,8 +103,12 @@ pub fn coalesced(changes: &Changes, table: &Table) -> Option<Changes> {
         }
     }
     for ((is_static, _), changes) in rows {
+        if let [packed] = changes[..] {
+            out.packed_row(is_static, packed);
+            continue;
+        }
         let width = if is_static { 0 } else { table.clustering.len() };
-        for packed in merged(&changes, width, table)? {
+        for packed in merged(&changes, width, table, may)? {
             out.packed_row(is_static, &packed);
         }
     }
@@ -77,29 +124,43 @@ fn clustering_of(packed: &[u8], width: usize) -> Option<&[u8]> {
     packed.get(..at)
 }
 
-/// Merges the changes of one row in pairs until one is left, or until the next merge would exceed `CELLS_MAX`.
-fn merged(changes: &[&[u8]], width: usize, table: &Table) -> Option<Vec<Vec<u8>>> {
+/// Merges the changes of one row in pairs until one is left, or until the next merge would exceed `CELLS_MAX`. `None`
+/// for damage, or if permission was refused.
+fn merged<'c>(
+    changes: &[&'c [u8]],
+    width: usize,
+    table: &Table,
+    may: Permission<'_>,
+) -> Option<Vec<Cow<'c, [u8]>>> {
     let (mut left, mut right, mut both) = (RowBuf::default(), RowBuf::default(), RowBuf::default());
-    let mut rows: Vec<Vec<u8>> = changes.iter().map(|packed| packed.to_vec()).collect();
+    let mut rows: Vec<Cow<'c, [u8]>> = changes.iter().map(|packed| Cow::Borrowed(*packed)).collect();
     let mut whole = Vec::new();
     while rows.len() > 1 {
         let mut next = Vec::with_capacity(rows.len().div_ceil(2));
-        let mut pairs = rows.chunks_exact(2);
-        for pair in &mut pairs {
-            let [a, b] = pair else { continue };
-            unpack(a, width, &mut left).ok()?;
-            unpack(b, width, &mut right).ok()?;
+        let mut pairs = rows.into_iter();
+        while let Some(a) = pairs.next() {
+            let Some(b) = pairs.next() else {
+                next.push(a);
+                break;
+            };
+            unpack(&a, width, &mut left).ok()?;
+            unpack(&b, width, &mut right).ok()?;
             if left.cells.len() + right.cells.len() > CELLS_MAX {
-                whole.extend([a.clone(), b.clone()]);
+                whole.extend([a, b]);
                 continue;
             }
-            let views = (RowView { row: &left, data: a }, RowView { row: &right, data: b });
+            // The merged row, and its packed form.
+            let bytes = a.len() + b.len();
+            let cells = (left.cells.len() + right.cells.len()) * size_of::<Cell>();
+            if !may(2 * (bytes + cells), 1 + bytes / BYTES_PER_STEP) {
+                return None;
+            }
+            let views = (RowView { row: &left, data: &a }, RowView { row: &right, data: &b });
             merge_rows(table, views.0, views.1, DeletionTime::LIVE, &mut both);
-            let mut packed = Vec::with_capacity(a.len() + b.len());
+            let mut packed = Vec::with_capacity(bytes);
             pack(both.view(), &mut packed);
-            next.push(packed);
+            next.push(Cow::Owned(packed));
         }
-        next.extend(pairs.remainder().iter().cloned());
         rows = next;
     }
     whole.extend(rows);
@@ -109,7 +170,7 @@ fn merged(changes: &[&[u8]], width: usize, table: &Table) -> Option<Vec<Vec<u8>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Cell, ColumnId, Span};
+    use crate::cell::{ColumnId, Span};
     use crate::deletion::{Liveness, NO_EXPIRY};
     use crate::schema::{Column, ColumnKind, TableId};
     use crate::types::CqlType;
@@ -169,10 +230,53 @@ mod tests {
                     row.cell(&cell, Some(&key.to_be_bytes()), value);
                 });
             }
-            if let Some(fewer) = coalesced(&changes, &table) {
+            if let Coalesced::Fewer(fewer) = coalesced(&changes, &table, &mut |_, _| true) {
                 prop_assert!(fewer.iter().count() <= 4);
                 prop_assert_eq!(rows_of(&fewer, &table), rows_of(&changes, &table));
             }
+            // However late permission is refused, nothing is merged then, and nothing is asked for any more.
+            let mut asked = 0_usize;
+            let merges = coalesced(&changes, &table, &mut |_, _| { asked += 1; true });
+            for allowed in [0, 1, 2, asked.saturating_sub(1)] {
+                let mut left = allowed;
+                let done = coalesced(&changes, &table, &mut |_, _| {
+                    assert!(left != usize::MAX, "asked after it was refused");
+                    left = left.checked_sub(1).unwrap_or(usize::MAX);
+                    left != usize::MAX
+                });
+                let is_refused = matches!(done, Coalesced::Refused);
+                prop_assert_eq!(is_refused, allowed < asked, "{} of {}: {:?}", allowed, asked, merges);
+            }
         }
+    }
+
+    #[test]
+    fn what_is_merged_was_asked_for() {
+        let table = table();
+        let mut changes = Changes::default();
+        for key in 0..200_i32 {
+            let value = vec![7; 10_000];
+            let cell = Cell {
+                column: ColumnId(0),
+                ttl_s: 0,
+                timestamp_us: 1,
+                local_deletion_s: NO_EXPIRY,
+                path: Span::NULL,
+                value: Span::NULL,
+            };
+            let of = (Liveness::at(1), DeletionTime::LIVE);
+            changes.row([Some(&[0, 0, 0, 1][..])].into_iter(), of, &[], |row| {
+                row.cell(&cell, Some(&key.to_be_bytes()), &value);
+            });
+        }
+        let (mut bytes, mut steps) = (0, 0);
+        let merged = coalesced(&changes, &table, &mut |more, work| {
+            (bytes, steps) = (bytes + more, steps + work);
+            true
+        });
+        assert!(matches!(merged, Coalesced::Fewer(_)));
+        let whole = changes.as_bytes().len();
+        assert!(bytes >= 2 * whole, "{bytes} of {whole}");
+        assert!(steps >= 7 * whole / BYTES_PER_STEP, "{steps}: each of eight rounds copies all");
     }
 }

@@ -46,6 +46,20 @@ impl ClusteringFilter {
         let is_all = |slice: &Slice| slice.start == BEFORE_ALL && slice.end == AFTER_ALL;
         matches!(self, ClusteringFilter::Slices(slices) if slices.iter().any(is_all))
     }
+
+    /// Whether it requests the row with this ordered key.
+    pub fn selects(&self, key: &[u8]) -> bool {
+        match self {
+            ClusteringFilter::Names(names) => names.binary_search_by(|name| name[..].cmp(key)).is_ok(),
+            ClusteringFilter::Slices(slices) => {
+                let before = slices.partition_point(|slice| &slice.start[..] <= key);
+                before
+                    .checked_sub(1)
+                    .and_then(|last| slices.get(last))
+                    .is_some_and(|slice| key < &slice.end[..])
+            }
+        }
+    }
 }
 
 /// The maximum number of rows to return.
@@ -60,4 +74,23 @@ pub struct Limits {
 impl Limits {
     /// No limit.
     pub const NONE: Limits = Limits { rows: u64::MAX, per_partition: u64::MAX };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_selected_by_its_name_or_by_the_slice_around_it() {
+        let all: Vec<Vec<u8>> = (0..12_u8).map(|byte| vec![byte]).collect();
+        let slice = |start: u8, end: u8| Slice { start: vec![start], end: vec![end] };
+        let by_slices = ClusteringFilter::Slices(vec![slice(1, 3), slice(3, 4), slice(7, 9)]);
+        let by_names = ClusteringFilter::Names(vec![vec![1], vec![2], vec![3], vec![7], vec![8]]);
+        for filter in [by_slices, by_names] {
+            let selected: Vec<u8> = all.iter().filter(|key| filter.selects(key)).map(|key| key[0]).collect();
+            assert_eq!(selected, [1, 2, 3, 7, 8], "{filter:?}");
+        }
+        assert!(!ClusteringFilter::Slices(Vec::new()).selects(&[1]));
+        assert!(ClusteringFilter::Slices(vec![Slice::all()]).selects(&[]));
+    }
 }

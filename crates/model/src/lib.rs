@@ -15,6 +15,7 @@ pub mod murmur3;
 pub mod mutation;
 pub mod packed;
 pub mod partitions;
+pub mod permission;
 pub mod range_tombstone;
 pub mod reconcile;
 pub mod row;

@@ -6,8 +6,8 @@
 
 use crate::deletion::DeletionTime;
 use crate::range_tombstone::MarkerBuf;
-use crate::reconcile::{filter_row, merge_rows};
-use crate::row::RowBuf;
+use crate::reconcile::{filter_row, try_merge_rows};
+use crate::row::{RowBuf, RowTooLarge};
 use crate::schema::Table;
 use crate::unfiltered::{Source, Unfiltered};
 use std::sync::Arc;
@@ -44,6 +44,18 @@ enum State {
     /// It has a current element.
     Ready,
     /// It has ended.
+    Ended,
+}
+
+/// What a step of a merge came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeStep {
+    /// The merge has an element.
+    Element,
+    /// As many elements as the caller allowed were left out, because deletions hide them or because they change nothing.
+    /// `current` is the last of them, as one source has it: not for the answer, but a position of the read.
+    LeftOut,
+    /// There is nothing more.
     Ended,
 }
 
@@ -142,14 +154,41 @@ impl<S> Merge<S> {
     }
 }
 
-impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
+impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S>
+where
+    S::Error: From<RowTooLarge>,
+{
     type Error = S::Error;
 
     #[inline]
     fn advance(&mut self, cx: &mut Cx) -> Result<bool, S::Error> {
-        if self.inputs.len() == 1 {
-            return self.advance_single(cx);
+        // Nobody leaves out so many.
+        self.advance_some(usize::MAX, cx).map(|step| step == MergeStep::Element)
+    }
+
+    #[inline]
+    fn current(&self) -> Unfiltered<'_> {
+        match self.current {
+            Current::Input(index) => self.inputs[index].source.current(),
+            Current::Row => Unfiltered::Row(self.row.view()),
+            Current::Marker => Unfiltered::Marker(self.marker.view()),
         }
+    }
+}
+
+impl<S> Merge<S> {
+    /// Moves to the next element, over at most `most` elements that are left out. So the caller can look at its deadline
+    /// in a read over much that is hidden.
+    #[inline]
+    pub fn advance_some<Cx>(&mut self, most: usize, cx: &mut Cx) -> Result<MergeStep, S::Error>
+    where
+        S: Source<Cx>,
+        S::Error: From<RowTooLarge>,
+    {
+        if self.inputs.len() == 1 {
+            return self.advance_single(most, cx);
+        }
+        let mut left = most;
         loop {
             for input in &mut self.inputs {
                 match input.state {
@@ -167,40 +206,36 @@ impl<Cx, S: Source<Cx>> Source<Cx> for Merge<S> {
                     State::Ready | State::Ended => {}
                 }
             }
-            let Some(first) = self.first() else { return Ok(false) };
+            let Some(first) = self.first() else { return Ok(MergeStep::Ended) };
             if self.has_released {
                 self.unpark(first, cx)?;
             }
             let found = match self.inputs[first].source.current() {
-                Unfiltered::Row(_) => self.take_row(first),
+                Unfiltered::Row(_) => self.take_row(first)?,
                 Unfiltered::Marker(_) => self.take_marker(first),
             };
             if found {
-                return Ok(true);
+                return Ok(MergeStep::Element);
+            }
+            left -= 1;
+            if left == 0 {
+                self.current = Current::Input(first);
+                return Ok(MergeStep::LeftOut);
             }
         }
     }
 
-    #[inline]
-    fn current(&self) -> Unfiltered<'_> {
-        match self.current {
-            Current::Input(index) => self.inputs[index].source.current(),
-            Current::Row => Unfiltered::Row(self.row.view()),
-            Current::Marker => Unfiltered::Marker(self.marker.view()),
-        }
-    }
-}
-
-impl<S> Merge<S> {
     /// Advances a merge of one source. It needs no comparisons and so no keys: only data that the source's own range
     /// deletions or the partition deletion hide is left out.
     #[inline]
-    fn advance_single<Cx>(&mut self, cx: &mut Cx) -> Result<bool, S::Error>
+    fn advance_single<Cx>(&mut self, most: usize, cx: &mut Cx) -> Result<MergeStep, S::Error>
     where
         S: Source<Cx>,
+        S::Error: From<RowTooLarge>,
     {
+        let mut left = most;
         loop {
-            let Some(input) = self.inputs.first_mut() else { return Ok(false) };
+            let Some(input) = self.inputs.first_mut() else { return Ok(MergeStep::Ended) };
             let has_element = match input.state {
                 State::Begun => true,
                 State::Ended => false,
@@ -208,7 +243,7 @@ impl<S> Merge<S> {
             };
             if !has_element {
                 input.state = State::Ended;
-                return Ok(false);
+                return Ok(MergeStep::Ended);
             }
             input.state = State::Ready;
             let found = match input.source.current() {
@@ -216,11 +251,16 @@ impl<S> Merge<S> {
                     self.current = Current::Input(0);
                     !row.is_empty()
                 }
-                Unfiltered::Row(_) => self.take_row(0),
+                Unfiltered::Row(_) => self.take_row(0)?,
                 Unfiltered::Marker(_) => self.take_marker(0),
             };
             if found {
-                return Ok(true);
+                return Ok(MergeStep::Element);
+            }
+            left -= 1;
+            if left == 0 {
+                self.current = Current::Input(0);
+                return Ok(MergeStep::LeftOut);
             }
         }
     }
@@ -270,7 +310,7 @@ impl<S> Merge<S> {
     }
 
     /// Takes the rows at the position of input `first`; returns false if nothing of them remains.
-    fn take_row<Cx>(&mut self, first: usize) -> bool
+    fn take_row<Cx>(&mut self, first: usize) -> Result<bool, RowTooLarge>
     where
         S: Source<Cx>,
     {
@@ -289,7 +329,7 @@ impl<S> Merge<S> {
                 continue;
             }
             let left = if merged { self.row.view() } else { one };
-            merge_rows(&self.table, left, other, covering, &mut self.spare);
+            try_merge_rows(&self.table, left, other, covering, &mut self.spare)?;
             std::mem::swap(&mut self.row, &mut self.spare);
             merged = true;
             self.inputs[index].state = State::Due;
@@ -297,16 +337,16 @@ impl<S> Merge<S> {
         self.inputs[first].state = State::Due;
         if merged {
             self.current = Current::Row;
-            return !self.row.view().is_empty();
+            return Ok(!self.row.view().is_empty());
         }
-        let Unfiltered::Row(row) = self.inputs[first].source.current() else { return false };
+        let Unfiltered::Row(row) = self.inputs[first].source.current() else { return Ok(false) };
         if covering.is_live() {
             self.current = Current::Input(first);
-            return !row.is_empty();
+            return Ok(!row.is_empty());
         }
         filter_row(row, covering, &mut self.row);
         self.current = Current::Row;
-        !self.row.view().is_empty()
+        Ok(!self.row.view().is_empty())
     }
 
     /// Takes the markers at the position of input `first`; returns false if the strongest open deletion stays the same.

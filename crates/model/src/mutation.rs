@@ -104,6 +104,11 @@ impl Changes {
         self.bytes.reserve(bytes);
     }
 
+    /// The memory for changes, so that the caller can make room in it.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
     /// Bytes of memory for changes, used and unused.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()

@@ -93,6 +93,11 @@ impl<'a> RowWriter<'a> {
         RowWriter { out, liveness_us: liveness.timestamp_us, count_at, count: 0, last: None }
     }
 
+    /// The memory that the row is written to, so that the caller can make room in it.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
     /// Appends a cell; `path` is `None` in a simple column. The spans of `cell` are ignored.
     pub fn cell(&mut self, cell: &Cell, path: Option<&[u8]>, value: &[u8]) {
         assert!(

@@ -6,7 +6,7 @@
 use crate::cell::{Cell, ColumnId, Span};
 use crate::counter_context::{self, Merged};
 use crate::deletion::{DeletionTime, NO_EXPIRY};
-use crate::row::{RowBuf, RowView, span};
+use crate::row::{ROW_BYTES_MAX, RowBuf, RowTooLarge, RowView, span};
 use crate::schema::Table;
 use crate::types::CqlType;
 use std::cmp::Ordering;
@@ -52,6 +52,8 @@ pub fn compare_paths(table: &Table, column: ColumnId, left: &[u8], right: &[u8])
 ///
 /// Data that the covering deletion or the merged row's own deletions hide is left out, and so is a row deletion that is
 /// not stronger than the covering one. If nothing of the row remains, `out` is empty.
+///
+/// For rows of limited size, such as those of mutations; others take `try_merge_rows`.
 pub fn merge_rows(
     table: &Table,
     left: RowView<'_>,
@@ -59,6 +61,32 @@ pub fn merge_rows(
     covering: DeletionTime,
     out: &mut RowBuf,
 ) {
+    // A span's own assertion is the limit.
+    let merged = merge_within(usize::MAX, table, (left, right), covering, out);
+    debug_assert!(merged.is_ok(), "there is no other limit");
+}
+
+/// As `merge_rows`, for rows of any size: pieces of one row, each as large as a request may be, add up.
+///
+/// # Errors
+/// The merged row would be too large. `out` has a part of it.
+pub fn try_merge_rows(
+    table: &Table,
+    left: RowView<'_>,
+    right: RowView<'_>,
+    covering: DeletionTime,
+    out: &mut RowBuf,
+) -> Result<(), RowTooLarge> {
+    merge_within(ROW_BYTES_MAX, table, (left, right), covering, out)
+}
+
+fn merge_within(
+    bytes_max: usize,
+    table: &Table,
+    (left, right): (RowView<'_>, RowView<'_>),
+    covering: DeletionTime,
+    out: &mut RowBuf,
+) -> Result<(), RowTooLarge> {
     let (l, r) = (left.row, right.row);
     let deletion = l.deletion.max(r.deletion);
     let active = start_row(left, deletion, covering, out);
@@ -95,10 +123,15 @@ pub fn merge_rows(
                 if keep_left { (a, left.data) } else { (b, right.data) }
             }
         };
+        out.check_room(cell, bytes_max)?;
+        if out.grows_far(cell) {
+            out.reserve_cells(l.cells[i..].iter().chain(&r.cells[j..]));
+        }
         push_unless_deleted(cell, data, active, out);
         i += usize::from(order.is_le());
         j += usize::from(order.is_ge());
     }
+    Ok(())
 }
 
 /// Merges a small version of a row into a large one where it stands, for `O(log n)` comparisons a cell instead of a walk of
@@ -182,7 +215,10 @@ pub fn filter_row(row: RowView<'_>, covering: DeletionTime, out: &mut RowBuf) {
             out.complex_deletions.push((column, deletion));
         }
     }
-    for cell in &row.row.cells {
+    for (at, cell) in row.row.cells.iter().enumerate() {
+        if out.grows_far(cell) {
+            out.reserve_cells(&row.row.cells[at..]);
+        }
         push_unless_deleted(cell, row.data, active, out);
     }
 }

@@ -10,6 +10,21 @@ use crate::deletion::{DeletionTime, Liveness};
 /// An estimate of the bytes for the lengths of a cell's value and path in an answer, with some margin.
 const LENGTHS_BYTES: usize = 12;
 
+/// From so many bytes on a row is large: its data grows to what is needed, once.
+const LARGE_DATA_BYTES: usize = 64 << 10;
+
+/// The most bytes of values and paths that a row may have: the size of a row in an SSTable is at most 2^31 - 1
+/// (Cassandra reads it as an `int`). Also the reason that spans fit 32 bits.
+pub const ROW_BYTES_MAX: usize = i32::MAX as usize;
+
+/// A row that no SSTable could hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a row of {bytes} bytes or more; the largest has {ROW_BYTES_MAX}")]
+pub struct RowTooLarge {
+    /// Its bytes, or those of the part that was looked at.
+    pub bytes: u64,
+}
+
 /// A decoded row. `clear` keeps the capacity of every vector.
 #[derive(Clone, Debug)]
 pub struct RowBuf {
@@ -111,6 +126,30 @@ impl RowBuf {
         }
     }
 
+    /// Checks that with this cell the row has at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// The row would be too large.
+    #[inline]
+    pub fn check_room(&self, cell: &Cell, bytes_max: usize) -> Result<(), RowTooLarge> {
+        let bytes = self.data.len() + bytes_of(cell);
+        if bytes <= bytes_max { Ok(()) } else { Err(RowTooLarge { bytes: bytes as u64 }) }
+    }
+
+    /// Whether the row is large and appending a cell makes its data grow.
+    #[inline]
+    pub(crate) fn grows_far(&self, cell: &Cell) -> bool {
+        let bytes = self.data.len() + bytes_of(cell);
+        bytes > self.data.capacity() && bytes >= LARGE_DATA_BYTES
+    }
+
+    /// Makes room for the bytes of cells that will be appended at most: data that grows by doubling takes more than the
+    /// readers of large rows ask for, which is the sum of the versions that they merge.
+    #[cold]
+    pub(crate) fn reserve_cells<'c>(&mut self, cells: impl IntoIterator<Item = &'c Cell>) {
+        self.data.reserve_exact(cells.into_iter().map(bytes_of).sum());
+    }
+
     /// Appends a cell whose spans point into `data`, copying its bytes.
     pub fn push_cell(&mut self, cell: &Cell, data: &[u8]) {
         let path = self.copy_span(cell.path, data);
@@ -124,6 +163,12 @@ impl RowBuf {
             Some(bytes) => self.push_bytes(bytes),
         }
     }
+}
+
+/// The bytes of a cell's value and path.
+fn bytes_of(cell: &Cell) -> usize {
+    let of = |span: Span| if span.is_null() { 0 } else { span.len as usize };
+    of(cell.value) + of(cell.path)
 }
 
 /// Makes a span. A row's data is far smaller than 4 GiB (`max_mutation_size`).

@@ -13,13 +13,14 @@ use crate::lists::{self, SentList};
 use crate::remote::TokenRange;
 use crate::target::TableTarget;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// Parcels that a reader may be ahead of the sender.
-const AHEAD: usize = 64;
-/// Requests of a range in flight at most: one range alone fills no more of the target's queue.
-const OF_RANGE: usize = 256;
+/// Parcels that a reader may be ahead of the sender. Most have some 16 KiB, but one with a large row has all of it.
+const AHEAD: usize = 4;
+/// Requests of a range in flight at most, and their bytes: one range alone fills no more of the target's queue, and large rows no memory.
+/// A request that has more bytes goes alone.
+const OF_RANGE: (usize, u64) = (256, 8 << 20);
 
 /// Sends the ranges of a table that are not done.
 ///
@@ -49,7 +50,9 @@ async fn range(
     (at, number, ranges): (usize, u32, u32),
     target: &Arc<TableTarget>,
 ) -> Result<(), MoveError> {
-    let _turn = context.ranges.acquire().await.map_err(|_| MoveError::Stopped)?;
+    // Counters in doubt wait for all replicas, and let the ranges of other tables go on meanwhile.
+    let turns = if target.table().is_counter() { &context.counter_ranges } else { &context.ranges };
+    let _turn = turns.acquire().await.map_err(|_| MoveError::Stopped)?;
     if context.target.is_stopped() {
         return Err(MoveError::Stopped);
     }
@@ -57,9 +60,14 @@ async fn range(
     let (sender, mut parcels) = mpsc::channel(AHEAD);
     let (database, table) = (Arc::clone(context.database()), Arc::clone(target));
     let bounds = TokenRange::of(number, ranges).key_range();
-    let reading = tokio::task::spawn_blocking(move || read_range(&database, &table, &bounds, &sender));
-    let mut requests = JoinSet::new();
-    let (mut rows, mut bytes) = (0, 0);
+    let (ended, reading) = oneshot::channel();
+    context.threads.start(move || {
+        let read = read_range(&database, &table, &bounds, &sender);
+        // Whoever does not listen any more needs nothing.
+        let _ = ended.send(read);
+    })?;
+    let mut requests: JoinSet<Result<u64, MoveError>> = JoinSet::new();
+    let (mut rows, mut bytes, mut in_flight) = (0, 0, 0);
     while let Some(parcel) = parcels.recv().await {
         let (parcel_rows, parcel_bytes) = match &parcel {
             Parcel::Batch(batch) => (batch.rows, batch.bytes as u64),
@@ -67,24 +75,32 @@ async fn range(
             Parcel::List(_, _, state) => (0, state.elements.iter().map(|of| of.value.len() as u64).sum()),
         };
         (rows, bytes) = (rows + parcel_rows, bytes + parcel_bytes);
-        while requests.len() >= OF_RANGE {
-            finish_one(&mut requests).await?;
-        }
         while let Some(ended) = requests.try_join_next() {
-            sent(ended)?;
+            in_flight -= sent(ended)?;
         }
+        while requests.len() >= OF_RANGE.0 || (in_flight > 0 && in_flight + parcel_bytes > OF_RANGE.1) {
+            let Some(ended) = requests.join_next().await else { break };
+            in_flight -= sent(ended)?;
+        }
+        in_flight += parcel_bytes;
         let context = Arc::clone(context);
         requests.spawn(async move {
+            if let Parcel::Counters(table, name) = &parcel {
+                let row = CounterRow { table, name, in_doubt: may_be_there };
+                return counters::make_equal(&context, &row).await.map(|()| parcel_bytes);
+            }
             let turn = context.target.pace.turn(parcel_rows).await;
             let done = send(&context, parcel, may_be_there).await;
             drop(turn);
-            done
+            done.map(|()| parcel_bytes)
         });
     }
-    while !requests.is_empty() {
-        finish_one(&mut requests).await?;
+    while let Some(ended) = requests.join_next().await {
+        sent(ended)?;
     }
-    reading.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+    // A reader that dies sends nothing.
+    let died = |_| MoveError::Internal("the reader of a range has gone before its end".to_owned());
+    reading.await.map_err(died)??;
     context.with_table(at, |table| {
         if let Err(place) = table.done.binary_search(&number) {
             table.done.insert(place, number);
@@ -94,14 +110,11 @@ async fn range(
     context.save_soon()
 }
 
-/// Sends a parcel.
+/// Sends a parcel that needs a turn. Counters take turns by themselves.
 async fn send(context: &Context, parcel: Parcel, may_be_there: bool) -> Result<(), MoveError> {
     match parcel {
         Parcel::Batch(batch) => context.target.send(&batch).await,
-        Parcel::Counters(table, name) => {
-            let row = CounterRow { table: &table, name: &name, in_doubt: may_be_there };
-            counters::make_equal(context, &row).await
-        }
+        Parcel::Counters(..) => Ok(()),
         Parcel::List(table, name, state) => {
             let now_s = context.database().now_s();
             let (table, name, state) = (&table, &name, &state);
@@ -112,15 +125,7 @@ async fn send(context: &Context, parcel: Parcel, may_be_there: bool) -> Result<(
     }
 }
 
-type Ended = Result<Result<(), MoveError>, tokio::task::JoinError>;
-
-fn sent(ended: Ended) -> Result<(), MoveError> {
+/// The bytes of a request that has ended.
+fn sent(ended: Result<Result<u64, MoveError>, tokio::task::JoinError>) -> Result<u64, MoveError> {
     ended.map_err(|error| MoveError::Internal(error.to_string()))?
-}
-
-async fn finish_one(requests: &mut JoinSet<Result<(), MoveError>>) -> Result<(), MoveError> {
-    match requests.join_next().await {
-        Some(ended) => sent(ended),
-        None => Ok(()),
-    }
 }

@@ -1,7 +1,9 @@
 //! Gathers the writes of a partition into batches, and reads a range of a table into such batches.
 
 use crate::error::MoveError;
-use crate::source::{ListState, OpenRange, RowName, RowWrites, SourceError, list_columns, list_of_row};
+use crate::source::{
+    ListState, OpenRange, RowName, RowWrites, SourceError, is_hidden_row, list_columns, list_of_row,
+};
 use crate::target::{Batch, TableTarget};
 use helenus_engine::read::{KeyRange, UnfilteredSink};
 use helenus_engine::{Database, Error};
@@ -39,7 +41,7 @@ pub(crate) fn read_range(
 ) -> Result<(), MoveError> {
     let mut reader = Reader {
         target: table,
-        rows: RowWrites::new(table.table()),
+        rows: RowWrites::new(table.as_there()),
         open: OpenRange::default(),
         database,
         batch: Batch::new(table, &[]),
@@ -100,6 +102,14 @@ impl Reader<'_> {
 
     /// Counters are not sent as they are read: see `counters`.
     fn counters(&mut self, row: RowView<'_>, is_static: bool) -> Result<(), Error> {
+        let now_s = self.database.now_s();
+        let is_hidden = match is_static {
+            true => Ok(false),
+            false => is_hidden_row(self.target.as_there(), &self.key, row, now_s),
+        };
+        if is_hidden.map_err(|error| self.row_failed(error))? {
+            return Ok(());
+        }
         let name = RowName::of(self.target.table(), &self.key, row, is_static);
         let name = name.map_err(|error| self.row_failed(error))?;
         self.send(Parcel::Counters(Arc::clone(self.target), name))
@@ -182,7 +192,7 @@ impl UnfilteredSink for Reader<'_> {
                 self.lists(row, false)
             }
             Unfiltered::Marker(marker) => {
-                let table = self.target.table();
+                let table = self.target.as_there();
                 let written = self.open.marker((table, &self.key), marker, &mut self.batch.writes);
                 written.map_err(|error| self.row_failed(error))?;
                 self.appended(from)

@@ -2,12 +2,12 @@
 
 use crate::batches::{ListName, lists_of};
 use crate::error::MoveError;
-use crate::source::{OpenRange, RowName, RowWrites, SourceError, Write};
+use crate::source::{OpenRange, RowName, RowWrites, SourceError, Write, is_hidden_row};
 use crate::target::{Batch, TableTarget};
 use helenus_engine::changes::{ChangeKind, ChangePosition, SchemaEvent};
 use helenus_engine::{Database, Error};
 use helenus_model::row::RowView;
-use helenus_model::schema::Table;
+use helenus_model::schema::{Column, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -45,7 +45,9 @@ pub(crate) enum Then {
     DeleteCounters(Vec<Write>),
     /// Rows came in that are no changes: the table is to be read anew.
     ReadAnew,
-    /// The table cannot be followed further.
+    /// Changes are missed from here on, for this reason: the table, if it is there, is to be read anew.
+    Missed(&'static str),
+    /// The table cannot be followed further as it is; its changes go on behind the position.
     Stop(String),
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn read_page(
 ) -> Result<Page, MoveError> {
     let table = target.table();
     let now_s = database.now_s();
-    let mut rows = RowWrites::new(table);
+    let mut rows = RowWrites::new(target.as_there());
     let mut by_key: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let mut page = Page {
         batches: Vec::new(),
@@ -84,25 +86,27 @@ pub(crate) fn read_page(
             ChangeKind::PartitionDeletion { key, deletion } => (*key, deletion.timestamp_us),
             ChangeKind::Truncated => return end(Then::Truncate),
             ChangeKind::Imported { .. } => return end(Then::ReadAnew),
-            ChangeKind::Schema(SchemaEvent::Watched | SchemaEvent::Created) => {
-                return match change.table.id == table.id {
-                    true => Ok(ControlFlow::Continue(())),
-                    false => end(Then::Stop(MADE_ANEW.to_owned())),
-                };
+            ChangeKind::Schema(SchemaEvent::Watched | SchemaEvent::Created)
+                if change.table.id != table.id =>
+            {
+                return end(Then::Missed(MADE_ANEW));
             }
+            ChangeKind::Schema(SchemaEvent::Created) => return Ok(ControlFlow::Continue(())),
+            // Before it the table was not watched, and what was written then is not in the log. The move's own ALTER lies before its position.
+            ChangeKind::Schema(SchemaEvent::Watched) => return end(Then::ReadAnew),
             ChangeKind::Schema(SchemaEvent::Altered) => {
                 return match has_same_columns(change.table, table) {
                     true => Ok(ControlFlow::Continue(())),
                     false => end(Then::Stop(ALTERED.to_owned())),
                 };
             }
-            ChangeKind::Schema(SchemaEvent::Unwatched) => return end(Then::Stop(UNWATCHED.to_owned())),
-            ChangeKind::Schema(SchemaEvent::Dropped) => return end(Then::Stop(DROPPED.to_owned())),
+            ChangeKind::Schema(SchemaEvent::Unwatched) => return end(Then::Missed(UNWATCHED)),
+            ChangeKind::Schema(SchemaEvent::Dropped) => return end(Then::Missed(DROPPED)),
         };
         if table.is_counter() {
             page.changes += 1;
             page.first_us.get_or_insert(newest_us);
-            return match counter_change(table, &change.kind) {
+            return match counter_change(target, &change.kind, now_s) {
                 Ok(CounterChange::Nothing) => Ok(ControlFlow::Continue(())),
                 Ok(CounterChange::Row(name)) => {
                     page.counters.insert(name);
@@ -144,7 +148,7 @@ pub(crate) fn read_page(
                 rows.static_row(key, *row, now_s, &mut batch.writes).and_then(|()| lists(*row, true))
             }
             ChangeKind::RangeDeletion { start, end, deletion, .. } => {
-                OpenRange::deletion((table, key), (start, end), *deletion, &mut batch.writes)
+                OpenRange::deletion((target.as_there(), key), (start, end), *deletion, &mut batch.writes)
             }
             ChangeKind::PartitionDeletion { deletion, .. } => {
                 rows.partition_deletion(key, *deletion, &mut batch.writes);
@@ -187,9 +191,15 @@ enum CounterChange {
     Delete(Vec<Write>),
 }
 
-fn counter_change(table: &Arc<Table>, kind: &ChangeKind<'_>) -> Result<CounterChange, SourceError> {
+fn counter_change(
+    target: &TableTarget,
+    kind: &ChangeKind<'_>,
+    now_s: i64,
+) -> Result<CounterChange, SourceError> {
+    let table = target.table();
     let mut writes = Vec::new();
     match kind {
+        ChangeKind::Row { key, row } if is_hidden_row(target.as_there(), key, *row, now_s)? => {}
         ChangeKind::Row { key, row } => return Ok(CounterChange::Row(RowName::of(table, key, *row, false)?)),
         ChangeKind::StaticRow { key, row } => {
             return Ok(CounterChange::Row(RowName::of(table, key, *row, true)?));
@@ -208,15 +218,37 @@ fn counter_change(table: &Arc<Table>, kind: &ChangeKind<'_>) -> Result<CounterCh
 const ALTERED: &str =
     "its columns were altered; make the same change at the target, then helenus move resume";
 const DROPPED: &str = "it was dropped here; the target still has it. helenus move resume leaves it out";
-const MADE_ANEW: &str =
-    "it was dropped and made anew here; drop it at the target, then helenus move resume sends it anew";
-const UNWATCHED: &str =
-    "cdc was switched off; ALTER TABLE .. WITH cdc = true, then helenus move resume sends it anew";
+const MADE_ANEW: &str = "it was dropped and made anew here; helenus move resume truncates it at the target, or makes it there, and sends it anew";
+const UNWATCHED: &str = "cdc was switched off, so changes are missed; helenus move resume switches it on again and sends the table anew";
 
-/// Whether two definitions have the same columns.
-pub(crate) fn has_same_columns(
-    one: &helenus_model::schema::Table,
-    other: &helenus_model::schema::Table,
-) -> bool {
-    one.id == other.id && one.columns().eq(other.columns())
+/// Whether two definitions have the same columns. Their numbers are not compared: those of a definition in the log are of the process that
+/// has written it.
+pub(crate) fn has_same_columns(one: &Table, other: &Table) -> bool {
+    let columns = |table: &Table| -> Vec<Column> {
+        table.columns().map(|column| Column { id: Table::UNNUMBERED, ..column.clone() }).collect()
+    };
+    one.id == other.id && columns(one) == columns(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::cell::ColumnId;
+    use helenus_model::schema::{ColumnKind, TableId};
+    use helenus_model::types::CqlType;
+
+    #[test]
+    fn a_definition_of_an_earlier_process_has_the_same_columns() {
+        let table = |ids: [u16; 2], ty: CqlType| {
+            let key = Column::new("k", ColumnKind::PartitionKey, CqlType::Int);
+            let a = Column::new("a", ColumnKind::Regular, CqlType::Int);
+            let b = Column::new("b", ColumnKind::Regular, ty);
+            let columns =
+                [(a, ids[0]), (b, ids[1])].map(|(column, id)| Column { id: ColumnId(id), ..column });
+            Table::new(("ks", "t"), TableId(Default::default()), [key].into_iter().chain(columns))
+        };
+        let here = table([1, 2], CqlType::Text);
+        assert!(has_same_columns(&here, &table([7, 9], CqlType::Text)));
+        assert!(!has_same_columns(&here, &table([1, 2], CqlType::Blob)));
+    }
 }

@@ -1,9 +1,12 @@
 //! What all tasks of a run share, and the steps by which they change the state of a table.
 
+use crate::definitions::Difference;
 use crate::drain::Drain;
 use crate::error::MoveError;
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::Target;
+use crate::threads::Threads;
+use crate::waiting::Waiting;
 use helenus_cql::LocalBackend;
 use helenus_engine::Database;
 use helenus_engine::changes::ChangePosition;
@@ -20,16 +23,29 @@ pub(crate) const CONSUMER: &str = "helenus-move";
 /// The least time between two writes of the state for finished ranges.
 const SAVES: Duration = Duration::from_secs(1);
 
+/// How long the nodes may take to agree on a schema, before they are asked again.
+const AGREEMENT: Duration = Duration::from_secs(60);
+
 /// What all tasks of a run share.
 pub(crate) struct Context {
     pub(crate) backend: Arc<LocalBackend>,
     pub(crate) target: Target,
     pub(crate) state: Arc<Mutex<MoveState>>,
     pub(crate) file: StateFile,
+    /// For work that waits for the disk.
+    pub(crate) threads: Arc<Threads>,
     /// Turns of ranges that are read.
     pub(crate) ranges: Semaphore,
-    /// Seconds by which each table is behind, by its place.
-    pub(crate) lags: Arc<Mutex<Vec<Option<f64>>>>,
+    /// The same for tables of counters, whose rows may wait for replicas.
+    pub(crate) counter_ranges: Semaphore,
+    /// What of each table waits to be sent, by its place.
+    pub(crate) waiting: Arc<Mutex<Vec<Waiting>>>,
+    /// Held while definitions are changed at the target.
+    pub(crate) defining: tokio::sync::Mutex<()>,
+    /// How definitions differ, as they were last compared.
+    pub(crate) differences: Mutex<Vec<Difference>>,
+    /// What troubles the move beside single tables, for `status`.
+    pub(crate) reason: Arc<Mutex<Option<String>>>,
     /// Asks the tails whether everything is sent.
     pub(crate) drain: Drain,
     /// When the state was last written.
@@ -71,23 +87,37 @@ impl Context {
         self.save()
     }
 
+    /// Waits until the nodes have the same schema.
+    ///
+    /// # Errors
+    /// The move stops.
+    pub(crate) async fn agree(&self) -> Result<(), MoveError> {
+        let mut retry = self.target.retry();
+        loop {
+            let agreed = self.target.cluster.wait_for_agreement(AGREEMENT).await;
+            if retry.answer(agreed.map_err(MoveError::from)).await?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What is sent from now on may be at the target already.
+    pub(crate) fn repeat(&self) {
+        let mut state = self.state.lock();
+        state.runs = state.runs.max(2);
+    }
+
     /// Whether what is sent may be at the target already.
     pub(crate) fn is_repeated(&self) -> bool {
         self.state.lock().runs > 1
     }
 }
 
-/// Forgets what was sent of a table.
+/// Forgets what was sent of a table, because changes were missed.
 pub(crate) fn begin_anew(context: &Context, at: usize) {
-    context.with_table(at, |table| {
-        table.position = None;
-        table.is_anew = true;
-        table.done.clear();
-        (table.rows, table.bytes) = (0, 0);
-    });
+    context.with_table(at, TableState::begin_anew);
     // Lists may be at the target.
-    let mut state = context.state.lock();
-    state.runs = state.runs.max(2);
+    context.repeat();
 }
 
 /// The log is kept for the move from this position on.

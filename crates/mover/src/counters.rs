@@ -13,8 +13,8 @@ use crate::error::MoveError;
 use crate::lists::values_of;
 use crate::present_row::read_row;
 use crate::source::{RowName, Values, Write};
-use crate::target::{TableTarget, Target};
-use helenus_cluster::{CallError, ClusterError, OwnedAnswer};
+use crate::target::{SETTLE, TableTarget, Target, may_be_run};
+use helenus_cluster::{ClusterError, OwnedAnswer};
 use helenus_engine::Database;
 use helenus_model::counter_context::total;
 use helenus_model::schema::{Column, Table};
@@ -22,11 +22,7 @@ use helenus_model::types::quote_identifier;
 use helenus_wire::native::{Consistency, QueryParameters};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
 
-/// How long a request without an answer may still be run: a node drops it after `native_transport_timeout` (12 s) from its queue,
-/// or after `counter_write_request_timeout` (5 s) on its way to the leader.
-pub(crate) const SETTLE: Duration = Duration::from_secs(17);
 /// How often a write whose effect is not seen is repeated, and the first pause before that.
 const ATTEMPTS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -118,12 +114,14 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
     let is_static = row.name.clustering.is_none();
     let (mut in_doubt, mut retry, mut attempts) = (row.in_doubt, target.retry(), 0);
     loop {
+        // Not kept through the pauses: rows in doubt, which wait for all replicas, would stop all other tables.
+        let turn = target.pace.turn(1).await;
         let (database, of, name) = (Arc::clone(context.database()), Arc::clone(table), row.name.clone());
-        let here = tokio::task::spawn_blocking(move || present(&database, &of, &name)).await;
-        let here = here.map_err(|error| MoveError::Internal(error.to_string()))??;
+        let here = context.threads.run(move || present(&database, &of, &name)).await?;
         let there = match read(target, row, level(table, in_doubt)).await {
             Ok(there) => there,
             Err(error) => {
+                drop(turn);
                 retry.after(error).await?;
                 continue;
             }
@@ -132,7 +130,9 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
         if step == Step::Nothing {
             return Ok(());
         }
-        match write(target, row, &step).await {
+        let written = write(target, row, &step).await;
+        drop(turn);
+        match written {
             Ok(()) if !matches!(step, Step::Add(_, false)) => {
                 in_doubt = false;
                 attempts += 1;
@@ -140,21 +140,15 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
                     return Err(without_effect(table));
                 }
                 if attempts > 1 {
-                    pause(context, PAUSE * 2_u32.pow(attempts)).await?;
+                    target.pause(PAUSE * 2_u32.pow(attempts)).await?;
                 }
             }
             Ok(()) => return Ok(()),
             Err(error) => {
-                let has_answer = matches!(&error, ClusterError::Server(_));
-                let was_sent = match &error {
-                    ClusterError::Call(error) => error.was_sent(),
-                    ClusterError::NoNode { .. } => false,
-                    _ => true,
-                };
+                let settle = may_be_run(&error, SETTLE);
                 retry.after(error).await?;
-                if was_sent {
-                    // A node that answers with an error has given up waiting; its own time is over.
-                    pause(context, if has_answer { SETTLE / 4 } else { SETTLE }).await?;
+                if let Some(settle) = settle {
+                    target.pause(settle).await?;
                     in_doubt = true;
                 }
             }
@@ -164,18 +158,6 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
 
 fn without_effect(table: &Table) -> MoveError {
     MoveError::Counter { table: format!("{}.{}", table.keyspace, table.name) }
-}
-
-/// Waits, unless the move stops.
-///
-/// # Errors
-/// The move stops.
-pub(crate) async fn pause(context: &Context, time: Duration) -> Result<(), MoveError> {
-    let mut stop = context.target.stop.clone();
-    tokio::select! {
-        () = sleep(time) => Ok(()),
-        _ = stop.wait_for(|stop| *stop) => Err(MoveError::Stopped),
-    }
 }
 
 fn table_name(table: &Table) -> String {
@@ -200,7 +182,8 @@ async fn execute(
     let statement = target.read_statement(text).await?;
     let begun = tokio::time::Instant::now();
     let answer = target.cluster.execute(&statement, &parameters).await;
-    target.pace.note(begun.elapsed(), answer.is_ok());
+    // A node that answers with an error, for instance because a replica is down, is not slow.
+    target.pace.note(begun.elapsed(), !matches!(answer, Err(ClusterError::Call(_))));
     answer
 }
 
@@ -289,17 +272,14 @@ pub(crate) async fn delete(
             Ok(false) if attempts > ATTEMPTS => return Err(without_effect(table.table())),
             Ok(false) => {
                 attempts += 1;
-                pause(context, PAUSE * 2_u32.pow(attempts)).await?;
+                target.pause(PAUSE * 2_u32.pow(attempts)).await?;
             }
             // A deletion that comes late would delete what is added after it.
             Err(error) => {
-                let was_sent = !matches!(
-                    &error,
-                    ClusterError::NoNode { .. } | ClusterError::Call(CallError::NotSent { .. })
-                );
+                let settle = may_be_run(&error, SETTLE);
                 retry.after(error).await?;
-                if was_sent {
-                    pause(context, SETTLE).await?;
+                if let Some(settle) = settle {
+                    target.pause(settle).await?;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The cut: from one moment on the target has the truth, and clients are served by it.
 //!
-//! 1. Nothing hinders: every table of users is in its tail and close behind, the front is connected to the target, and every role
-//!    that logs in here can do so there.
+//! 1. Nothing hinders: every table of users is in its tail and close behind, the front is connected to the target, every role
+//!    that logs in here can do so there, and the target checks what this server checks: permissions, data centers, masks.
 //! 2. The front pauses. Every request that was begun is answered, so every acknowledged write is in the log.
 //! 3. All tails send what is left (`drain`). If that takes longer than the pause may last, clients go on here as before.
 //! 4. The cut is written to the state, durably. This is the moment: a crash before it leaves the truth here, a crash after it leaves it
@@ -11,13 +11,16 @@
 //! The target stamps later writes by its own clocks. If one of them is behind, a later write would lose against an earlier one, so
 //! the pause lasts until that clock has passed the moment of the pause.
 
+use crate::carry::CutDefinitions;
 use crate::clocks::Clocks;
 use crate::context::Context;
+use crate::cut_masks::CutMasks;
 use crate::error::MoveError;
 use crate::front::{Front, Pause};
 use crate::messages::CutOrder;
 use crate::plan;
 use crate::roles::CutRoles;
+use crate::rollback::way_back;
 use crate::state::{Cut, StateFile, TableState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,16 +50,26 @@ pub(crate) fn cut(
     order: &CutOrder,
     runtime: &Handle,
 ) -> Result<CutDone, MoveError> {
-    let check = || match hindrances(context) {
-        reasons if reasons.is_empty() => Ok(()),
-        reasons => Err(MoveError::NotCut(reasons)),
+    let check = |mut reasons: Vec<String>| {
+        reasons.extend(hindrances(context));
+        if reasons.is_empty() { Ok(()) } else { Err(MoveError::NotCut(reasons)) }
     };
-    check()?;
-    let target_order = context.state.lock().order.clone();
+    check(front.hindrances())?;
+    let target_order =
+        crate::messages::MoveOrder { clients: order.clients.clone(), ..context.state.lock().order.clone() };
     front.make_ready(&target_order)?;
     let behind = runtime.block_on(Clocks::of(&context.target.cluster, context.database()))?.behind;
+    if !order.accepts_differences {
+        verified(context)?;
+    }
+    let accepts = (order.accepts_differences, order.is_dry_run);
+    let definitions = runtime.block_on(CutDefinitions::make_ready(context, accepts))?;
     let roles = runtime.block_on(CutRoles::make_ready(context, order.is_dry_run))?;
-    let notes = roles.as_ref().map(|roles| roles.notes.clone()).unwrap_or_default();
+    let mut notes = roles.as_ref().map(|roles| roles.notes.clone()).unwrap_or_default();
+    notes.extend(definitions.notes.iter().cloned());
+    if order.rollback_within_s > 0 {
+        can_come_back(context, runtime)?;
+    }
     let within = Duration::from_millis(order.pause_ms);
     if behind > within {
         return Err(MoveError::NotCut(vec![format!(
@@ -66,16 +79,26 @@ pub(crate) fn cut(
         )]));
     }
     let tables = context.state.lock().tables.len();
+    // Before anybody waits: a tail that hangs would not be at its end during the pause either.
+    drain(context, Duration::from_secs_f64(LAG_S), runtime)?;
+    let masks = runtime.block_on(CutMasks::make_ready(context))?;
     if order.is_dry_run {
         return Ok(CutDone { waited: Duration::ZERO, tables, notes });
     }
     let begun = tokio::time::Instant::now();
     let pause = Pause::begin(front, within)?;
-    // Once more: a table may have been made since, or a role.
-    check()?;
+    // Once more: a table may have been made since, or a role, or a mask.
+    check(Vec::new())?;
+    definitions.check(context)?;
+    masks.check(context)?;
     roles.map_or(Ok(()), |roles| roles.check(context))?;
     drain(context, within.saturating_sub(begun.elapsed()), runtime)?;
-    runtime.block_on(tokio::time::sleep(behind.saturating_sub(begun.elapsed())));
+    // Once more: changes may have been missed since.
+    if !order.accepts_differences {
+        verified(context)?;
+    }
+    runtime.block_on(async { tokio::time::sleep(behind.saturating_sub(begun.elapsed())).await });
+    context.state.lock().order.clients.clone_from(&order.clients);
     let cut = Cut { at_us: context.database().wall_us(), rollback_within_s: order.rollback_within_s };
     write(context, Some(cut))?;
     if let Err(error) = front.to_cluster(cut.rollback_within_s == 0) {
@@ -86,6 +109,44 @@ pub(crate) fn cut(
     let waited = begun.elapsed();
     drop(pause);
     Ok(CutDone { waited, tables, notes })
+}
+
+/// Every table whose changes were missed, or which had rows at the target before, has been compared since, and was equal.
+fn verified(context: &Context) -> Result<(), MoveError> {
+    let state = context.state.lock();
+    let unseen = state.tables.iter().filter(|table| table.has_gap());
+    let reason = |table: &TableState| {
+        format!(
+            "{}: changes were missed, or the target had rows of it before, and both sides were not found equal since: helenus move verify \
+             compares them, helenus move resume --anew {} truncates it there and sends it once more; --accept-differences cuts over all the same",
+            table.full_name(),
+            table.full_name()
+        )
+    };
+    let reasons: Vec<String> = unseen.map(reason).collect();
+    if reasons.is_empty() { Ok(()) } else { Err(MoveError::NotCut(reasons)) }
+}
+
+/// Every table could be brought back.
+fn can_come_back(context: &Arc<Context>, runtime: &Handle) -> Result<(), MoveError> {
+    let mut reasons = Vec::new();
+    let tables = context.state.lock().tables.clone();
+    let schema = context.database().schema();
+    let tables = tables.iter().filter_map(|of| schema.table(&of.keyspace, &of.table));
+    for table in tables {
+        let cluster = &context.target.cluster;
+        if let Err(reason) = runtime.block_on(way_back(&context.backend, cluster, table))? {
+            reasons.push(format!(
+                "{}.{}: no rollback could bring it back: {reason}",
+                table.keyspace, table.name
+            ));
+        }
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    reasons.push("cut with --rollback-within 0 if no way back is wanted".to_owned());
+    Err(MoveError::NotCut(reasons))
 }
 
 /// Seconds in words: the greatest unit of which they are a whole number.
@@ -138,7 +199,8 @@ fn is_cut(file: &StateFile) -> Option<bool> {
 /// Why a move cannot be cut over now, a text each.
 fn hindrances(context: &Context) -> Vec<String> {
     let state = context.state.lock();
-    let lags = context.lags.lock();
+    let now_us = context.database().wall_us();
+    let waiting = context.waiting.lock();
     let of_table = |(at, table): (usize, &TableState)| {
         let name = table.full_name();
         if let Some(reason) = &table.stopped {
@@ -147,7 +209,7 @@ fn hindrances(context: &Context) -> Vec<String> {
         if !table.is_filled() {
             return Some(format!("{name} is not in its tail yet"));
         }
-        match lags.get(at).copied().flatten() {
+        match waiting.get(at).and_then(|waiting| waiting.lag_s(now_us)) {
             None => Some(format!("{name} is not in its tail yet")),
             Some(lag) if lag > LAG_S => Some(format!("{name} is {lag:.1} s behind")),
             Some(_) => None,
@@ -159,8 +221,16 @@ fn hindrances(context: &Context) -> Vec<String> {
     for table in plan::tables(context.database(), &everything).unwrap_or_default() {
         let id = table.id.0.to_string();
         if !state.tables.iter().any(|of| of.id == id) {
+            let of_order = &state.order.what;
+            let is_meant = |name: &String| {
+                *name == *table.keyspace || *name == format!("{}.{}", table.keyspace, table.name)
+            };
+            let what_to_do = match of_order.is_empty() || of_order.iter().any(is_meant) {
+                true => "helenus move resume takes it in",
+                false => "drop it, or abort and start a move of all tables",
+            };
             reasons.push(format!(
-                "{}.{} is no part of the move, and clients would not see it any more: drop it, or abort and start a move of all tables",
+                "{}.{} is no part of the move, and clients would not see it any more: {what_to_do}",
                 table.keyspace, table.name
             ));
         }

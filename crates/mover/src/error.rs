@@ -21,6 +21,19 @@ pub enum MoveError {
         /// Why.
         error: SourceError,
     },
+    /// A row that the target refuses for good.
+    #[error(
+        "{table}: the target refuses the row {row}: {error}. Change or delete the row here, or what refuses it there; then helenus move \
+         resume goes on"
+    )]
+    RowRefused {
+        /// The table.
+        table: String,
+        /// The row's key, in words.
+        row: String,
+        /// The target's error.
+        error: Box<ClusterError>,
+    },
     /// A move is under way.
     #[error("a move to {to} is under way; helenus move status shows it, helenus move abort ends it")]
     UnderWay {
@@ -81,6 +94,9 @@ pub enum MoveError {
     /// The move was told to stop.
     #[error("the move was stopped")]
     Stopped,
+    /// The system gives no thread. It passes.
+    #[error("the system gives the server no thread for the move now; it is tried again")]
+    NoThread,
     /// A task failed; a bug.
     #[error("internal error: {0}")]
     Internal(String),

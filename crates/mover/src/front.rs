@@ -48,6 +48,11 @@ pub trait Front: Send + Sync {
     /// Who answers now, or did before the pause.
     fn side(&self) -> Side;
 
+    /// Why clients cannot be served by the target now, a text each: what writes here beside them, a closed listener.
+    fn hindrances(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Connects to the target, so that `to_cluster` takes no time. Clients notice nothing. Called again, it uses the new order.
     ///
     /// # Errors

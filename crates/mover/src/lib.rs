@@ -1,8 +1,8 @@
 //! Moves tables to a cluster of Apache Cassandra while the server goes on, with the timestamp and the TTL of every cell.
 //!
 //! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
-//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema`, `plan` and
-//! `estimate` prepare a move, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
+//! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema`, `plan`, `obstacles` and
+//! `estimate` prepare a move, `forms` are those of compact tables, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
 //! rows as cells: with it `verify` compares both sides, and `pull` copies tables of a cluster here. `drain` and `cut` make the target the
 //! truth, `rollback` takes that back; `roles` go with a move if that is wanted; `front` is what clients connect to, which the target serves after a cut. `messages` are what
 //! `helenus move` asks and is answered.
@@ -13,18 +13,24 @@
 
 mod back_fill;
 mod batches;
+mod carry;
 mod changes;
 mod clocks;
 mod context;
 mod counters;
 mod cut;
+mod cut_masks;
+mod definitions;
 mod drain;
 mod error;
 pub mod estimate;
+mod forms;
 mod front;
 mod lists;
+mod masks;
 mod messages;
 mod mover;
+mod obstacles;
 mod plan;
 mod present_row;
 mod pull;
@@ -37,15 +43,18 @@ pub mod source;
 mod state;
 mod tail;
 mod target;
+mod threads;
 mod verify;
+mod versions;
+mod waiting;
 
 pub use error::MoveError;
 pub use front::{Front, FrontError, Side};
 pub use messages::{
-    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, RollbackOrder, StatusReport,
-    TableReport, TlsFiles, VerifiedTable, VerifyOrder, VerifyReport,
+    ClientsRole, CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, RollbackOrder,
+    StatusReport, TableReport, TlsFiles, VerifiedTable, VerifyOrder, VerifyReport,
 };
 pub use mover::Mover;
-pub use pull::{PullOrder, PullReport, PullRequest, PulledTable, Puller, ReadFrom};
-pub use state::{CutOver, cut_of};
-pub use target::options as cluster_options;
+pub use pull::{PullOrder, PullReport, PullRequest, PulledTable, Puller};
+pub use state::{CutOver, cut_of, is_under_way};
+pub use target::{options as cluster_options, options_for_clients};

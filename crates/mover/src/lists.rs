@@ -8,7 +8,7 @@ use crate::batches::ListName;
 use crate::error::MoveError;
 use crate::present_row::read_row;
 use crate::source::{ListPlace, ListState, RowName, Values, list_of_row, list_writes};
-use crate::target::{Batch, TableTarget, Target};
+use crate::target::{Batch, TableTarget, Target, of_row};
 use helenus_cluster::ClusterError;
 use helenus_engine::Database;
 use helenus_model::deletion::DeletionTime;
@@ -81,7 +81,10 @@ pub(crate) async fn send(target: &Target, list: &SentList<'_>) -> Result<(), Mov
         attempts += 1;
         match attempt(target, list, attempts).await {
             Ok(()) => return Ok(()),
-            Err(error) => retry.after(error).await?,
+            Err(error) => {
+                let waited = retry.after(error).await;
+                waited.map_err(|error| of_row(error, list.table.table(), &list.name.row))?;
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum MoveRequest {
     Status,
     /// Goes on after a stop, with the tables that have stopped too.
     Resume,
+    /// The same, with tables (`KEYSPACE.TABLE`) that are truncated at the target and sent anew.
+    ResumeAnew(Vec<String>),
     /// Starts to compare both sides.
     Verify(VerifyOrder),
     /// What the comparison has found until now.
@@ -51,8 +53,14 @@ pub struct MoveOrder {
     pub to: Vec<String>,
     /// The data center that is written to first; that of the first node if `None`.
     pub local_dc: Option<String>,
-    /// User and password.
+    /// User and password. The password is empty where `password_file` has it: an order that is kept has no password.
     pub login: Option<(String, String)>,
+    /// The file whose first line is the password, as the server finds it. It is read whenever the target is connected to.
+    #[serde(default)]
+    pub password_file: Option<String>,
+    /// The role of the target as which clients are served after a cut, where they do not log in.
+    #[serde(default)]
+    pub clients: Option<ClientsRole>,
     /// TLS, if the target takes it.
     pub tls: Option<TlsFiles>,
     /// Keyspaces, or tables as `KEYSPACE.TABLE`; all of users if empty.
@@ -70,6 +78,23 @@ pub struct MoveOrder {
     pub roles: bool,
 }
 
+impl MoveOrder {
+    /// The order as it is kept.
+    pub(crate) fn without_password(&self) -> MoveOrder {
+        let login = self.login.as_ref().map(|(user, _)| (user.clone(), String::new()));
+        MoveOrder { login, ..self.clone() }
+    }
+}
+
+/// A role of the target, and the file whose first line is its password.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientsRole {
+    /// The role.
+    pub user: String,
+    /// The file, as the server finds it.
+    pub password_file: String,
+}
+
 impl fmt::Debug for MoveOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.login.as_ref().map(|(user, _)| user);
@@ -78,7 +103,7 @@ impl fmt::Debug for MoveOrder {
 }
 
 /// How a move is cut over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutOrder {
     /// How long clients may wait, milliseconds.
     pub pause_ms: u64,
@@ -86,16 +111,25 @@ pub struct CutOrder {
     pub rollback_within_s: u64,
     /// Whether only the conditions are checked.
     pub is_dry_run: bool,
+    /// The role of the target as which clients are served, where they do not log in.
+    #[serde(default)]
+    pub clients: Option<ClientsRole>,
+    /// Whether definitions, and rows of tables whose changes were missed, may differ.
+    #[serde(default)]
+    pub accepts_differences: bool,
 }
 
 /// How a cut is taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollbackOrder {
     /// How long clients may wait during the last pass, milliseconds.
     pub pause_ms: u64,
     /// Whether the target is not asked: what was written there since the cut is lost, and the move ends.
     #[serde(default)]
     pub loses_later_writes: bool,
+    /// Tables (`KEYSPACE.TABLE`) that do not come back: they keep here the rows that they have.
+    #[serde(default)]
+    pub without: Vec<String>,
 }
 
 /// Files of a TLS client.
@@ -128,8 +162,11 @@ pub struct PlanReport {
     pub to_make: Vec<String>,
     /// The tables.
     pub tables: Vec<PlannedTable>,
-    /// What cannot be moved, and why; `start` refuses while there is any.
+    /// What hinders the whole move; `start` refuses while there is any.
     pub problems: Vec<String>,
+    /// Tables that cannot be moved, each with the reasons and what helps; `start` leaves them out, and a cut waits for them.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, Vec<String>>,
     /// What is moved otherwise than it is here.
     pub notes: Vec<String>,
     /// The time, with its arithmetic.
@@ -174,6 +211,9 @@ pub struct StatusReport {
     pub repeated: u64,
     /// The last error of the target.
     pub last_error: Option<String>,
+    /// How definitions of tables differ at the target: options, indexes, masks.
+    #[serde(default)]
+    pub differences: Vec<String>,
     /// The tables.
     pub tables: Vec<TableReport>,
 }
@@ -199,6 +239,9 @@ pub struct TableReport {
     pub changes: u64,
     /// Seconds by which the target is behind; `None` before the tail.
     pub lag_s: Option<f64>,
+    /// Whether changes were missed, or the target had rows before, and both sides were not found equal since; a cut needs a comparison then.
+    #[serde(default)]
+    pub is_to_verify: bool,
 }
 
 /// What is to be compared.
@@ -219,6 +262,12 @@ pub struct VerifyReport {
     pub reason: Option<String>,
     /// Whether rows that differ are sent again.
     pub repairs: bool,
+    /// How definitions of tables differ so that clients would see it after a cut: indexes, masks, default TTLs.
+    #[serde(default)]
+    pub definitions: Vec<String>,
+    /// How they differ otherwise.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The tables.
     pub tables: Vec<VerifiedTable>,
 }
@@ -252,4 +301,7 @@ pub struct VerifiedTable {
     pub note: Option<String>,
     /// Why the table was not compared to its end.
     pub error: Option<String>,
+    /// Why a rollback could not bring the table back after a cut.
+    #[serde(default)]
+    pub no_way_back: Option<String>,
 }

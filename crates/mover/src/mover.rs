@@ -16,11 +16,15 @@ use crate::plan;
 use crate::rollback::{self, Rollback};
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::Target;
+use crate::target::{SETTLE, Target};
+use crate::threads::Threads;
 use crate::verify::Verification;
+use crate::waiting::Waiting;
 use helenus_cql::{LocalBackend, counted};
+use helenus_host::real::check_threads;
+use helenus_model::schema::Table;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,6 +54,8 @@ pub struct Mover {
     progress: Mutex<Option<String>>,
     /// True once the server stops.
     stopping: watch::Sender<bool>,
+    /// Why a move that was under way does not go on.
+    trouble: Mutex<Option<String>>,
     /// The last comparison of both sides.
     verification: Mutex<Option<Arc<Verification>>>,
 }
@@ -59,7 +65,7 @@ struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     state: Arc<Mutex<MoveState>>,
-    lags: Arc<Mutex<Vec<Option<f64>>>>,
+    waiting: Arc<Mutex<Vec<Waiting>>>,
     /// Once the target is connected.
     context: Arc<Mutex<Option<Arc<Context>>>>,
     /// Why the run ended, or cannot begin yet.
@@ -80,13 +86,17 @@ impl Mover {
             changing: Mutex::default(),
             progress: Mutex::default(),
             stopping: watch::Sender::new(false),
+            trouble: Mutex::default(),
             verification: Mutex::default(),
         });
-        // A file that cannot be read is reported to whoever asks for the status.
-        if let Ok(Some(state)) = mover.read_state()
-            && state.cut.is_none()
-        {
-            let _shown_by_status = mover.go_on(state);
+        match mover.read_state() {
+            Ok(Some(state)) if state.cut.is_none() => {
+                *mover.trouble.lock() = mover.go_on(state).err().map(|error| error.to_string());
+            }
+            // A crash may have come between the end of a move and that of its consumers.
+            Ok(None) => mover.drop_consumers(),
+            // A file that cannot be read is reported to whoever asks for the status.
+            _ => {}
         }
         mover
     }
@@ -103,6 +113,9 @@ impl Mover {
             | MoveRequest::VerifyStop => None,
             _ => Some(self.changing.try_lock().ok_or(MoveError::Busy)?),
         };
+        if *self.stopping.borrow() {
+            return Err(MoveError::Stopped);
+        }
         match request {
             MoveRequest::Plan(order) => {
                 let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
@@ -110,7 +123,8 @@ impl Mover {
             }
             MoveRequest::Start(order) => self.start(order),
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
-            MoveRequest::Resume => self.resume(),
+            MoveRequest::Resume => self.resume(&[]),
+            MoveRequest::ResumeAnew(what) => self.resume(what),
             MoveRequest::Cutover(order) => self.cut_over(order),
             MoveRequest::Rollback(order) => self.roll_back(order),
             MoveRequest::Verify(order) => self.verify(order),
@@ -123,9 +137,15 @@ impl Mover {
         }
     }
 
-    /// Stops the tasks, for the end of the server. The move goes on with the next start.
+    /// Stops the tasks, for the end of the server, and whatever changes the move: a cut or a rollback in progress is given up. The
+    /// move goes on with the next start.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
+        if let Some(running) = &*self.running.lock() {
+            running.stop.send_replace(true);
+        }
+        // They have been told, and end before the runtime that they use.
+        let _ended_or_left = self.changing.try_lock_for(PATIENCE);
         self.halt();
     }
 
@@ -156,38 +176,37 @@ impl Mover {
             self.uncut_state()?;
             return Err(MoveError::UnderWay { to: state.order.to.join(", ") });
         }
+        if order.login.is_some() && order.password_file.is_none() {
+            return Err(MoveError::Refused(vec![
+                "the password of the target is not kept in the data directory, and the server needs it again after each start: give \
+                 --password-file FILE, a file that the server can read until the move has ended"
+                    .to_owned(),
+            ]));
+        }
         let database = self.backend.database();
         let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
         if !report.problems.is_empty() {
             return Err(MoveError::Refused(report.problems));
         }
         let tables = plan::tables(database, order)?;
-        let tables = tables.iter().map(|table| TableState {
-            keyspace: table.keyspace.to_string(),
-            table: table.name.to_string(),
-            id: table.id.0.to_string(),
-            sets_cdc: false,
-            position: None,
-            done: Vec::new(),
-            ranges: estimate::RANGES,
-            rows: 0,
-            bytes: 0,
-            changes: 0,
-            is_anew: false,
-            stopped: None,
-        });
+        let goes = |table: &&Arc<Table>| {
+            !report.left_out.contains_key(&format!("{}.{}", table.keyspace, table.name))
+        };
+        let tables = tables.iter().filter(goes).map(|table| TableState::new(table, estimate::RANGES));
         let state = MoveState {
-            order: order.clone(),
+            order: order.without_password(),
             runs: 0,
             has_schema: false,
             tables: tables.collect(),
             roles_made: BTreeSet::new(),
             cut: None,
+            has_brought: false,
         };
         file.write(&state)?;
         let count = counted(state.tables.len(), "table");
         self.go_on(state)?;
-        Ok(MoveAnswer::Done(format!("the move of {count} has begun; helenus move status shows it")))
+        let left_out = not_taken(lines(report.left_out));
+        Ok(MoveAnswer::Done(format!("the move of {count} has begun; helenus move status shows it{left_out}")))
     }
 
     /// Starts the tasks.
@@ -198,26 +217,36 @@ impl Mover {
         file.write(&state)?;
         self.backend.database().compactions().keep_tombstones(true);
         let order = state.order.clone();
-        let tables = state.tables.len();
-        let lags = Arc::new(Mutex::new(vec![None; tables]));
+        let (tables, is_first) = (state.tables.len(), state.runs == 1);
+        let waiting = Arc::new(Mutex::new(vec![Waiting::default(); tables]));
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = watch::channel(false);
         let context = Arc::new(Mutex::new(None));
         let reason = Arc::new(Mutex::new(None));
         let runtime = runtime()?;
         let task = {
-            let (backend, state, lags) = (Arc::clone(&self.backend), Arc::clone(&state), Arc::clone(&lags));
+            let (backend, state, waiting) =
+                (Arc::clone(&self.backend), Arc::clone(&state), Arc::clone(&waiting));
             let (context, reason) = (Arc::clone(&context), Arc::clone(&reason));
             runtime.spawn(async move {
                 let Some(target) = connect(&order, &stopped, &reason).await else { return };
+                if !is_first {
+                    // Requests of the run before may be under way.
+                    target.doubt(Some(SETTLE));
+                }
                 let made = Arc::new(Context {
+                    threads: Threads::new(backend.database().host()),
                     backend,
                     target,
                     state,
                     file,
                     ranges: Semaphore::new(order.ranges_at_once.max(1)),
+                    counter_ranges: Semaphore::new(order.ranges_at_once.max(1)),
                     drain: Drain::new(tables),
-                    lags,
+                    waiting,
+                    defining: tokio::sync::Mutex::new(()),
+                    differences: Mutex::default(),
+                    reason: Arc::clone(&reason),
                     saved: Mutex::new(tokio::time::Instant::now()),
                 });
                 *context.lock() = Some(Arc::clone(&made));
@@ -226,7 +255,10 @@ impl Mover {
                 }
             })
         };
-        *self.running.lock() = Some(Running { runtime, stop, task, state, lags, context, reason });
+        *self.running.lock() = Some(Running { runtime, stop, task, state, waiting, context, reason });
+        if *self.stopping.borrow() {
+            self.halt();
+        }
         Ok(())
     }
 
@@ -286,9 +318,13 @@ impl Mover {
         if order.loses_later_writes {
             rollback::serve_without_target(&*self.front, file, &state)?;
             self.leave(&state)?;
+            let brought = match state.has_brought {
+                true => ", and with some that a rollback has brought which did not come to its end",
+                false => "",
+            };
             let ago_s = self.backend.database().wall_us().saturating_sub(cut.at_us).max(0) / 1_000_000;
             return Ok(MoveAnswer::Done(format!(
-                "clients are served here again, with the rows of the cut {} ago. What was written at {} since is not here, and the move \
+                "clients are served here again, with the rows of the cut {} ago{brought}. What was written at {} since is not here, and the move \
                  has ended; helenus pull copies tables of it once it can be read",
                 duration_words(ago_s.unsigned_abs()),
                 state.order.to.join(", ")
@@ -306,20 +342,22 @@ impl Mover {
             MoveError::Target(error) => MoveError::AwayAfterCut(error),
             other => other,
         })?;
+        let threads = Threads::new(self.backend.database().host());
         let done = {
             let rollback = Rollback {
                 backend: &self.backend,
                 front: &*self.front,
                 file,
                 target,
+                threads: &threads,
                 runtime: runtime.handle(),
                 progress: &self.progress,
             };
             rollback::roll_back(&rollback, &state, order)
         };
         *self.progress.lock() = None;
-        let (next, done) = done?;
         runtime.shutdown_background();
+        let (next, done) = done?;
         self.go_on(next)?;
         let kept = match done.kept {
             0 => String::new(),
@@ -333,22 +371,100 @@ impl Mover {
         )))
     }
 
-    fn resume(&self) -> Result<MoveAnswer, MoveError> {
-        self.uncut_state()?;
+    /// Goes on with all tables, and takes in those that were made since. `anew`: tables that are truncated at the target and sent anew.
+    fn resume(&self, anew: &[String]) -> Result<MoveAnswer, MoveError> {
+        let state = self.uncut_state()?;
+        for name in anew {
+            if !state.tables.iter().any(|table| table.full_name() == *name) {
+                return Err(MoveError::Table(format!(
+                    "{name} is no table of the move; helenus move status lists them as KEYSPACE.TABLE"
+                )));
+            }
+        }
         self.halt();
         let mut state = self.read_state()?.ok_or(MoveError::NoMove)?;
-        let schema = self.backend.database().schema();
+        let database = self.backend.database();
+        let schema = database.schema();
         let before = state.tables.len();
-        state.tables.retain(|table| schema.table(&table.keyspace, &table.table).is_some());
+        let is_there = |table: &TableState| schema.table(&table.keyspace, &table.table).is_some();
+        for table in state.tables.iter().filter(|table| !is_there(table)) {
+            // One that is not there keeps nothing.
+            let _ = database.changes().drop_consumer((&table.keyspace, &table.table), CONSUMER);
+        }
+        state.tables.retain(is_there);
         let left_out = before - state.tables.len();
+        let (taken_in, reasons) = self.take_in(&mut state)?;
+        for table in state.tables.iter_mut().filter(|table| anew.contains(&table.full_name())) {
+            table.begin_anew();
+            table.had_rows = false;
+        }
         let stopped = state.tables.iter().filter(|table| table.stopped.is_some()).count();
         for table in &mut state.tables {
             table.stopped = None;
         }
         self.go_on(state)?;
         Ok(MoveAnswer::Done(format!(
-            "the move goes on; tables that had stopped: {stopped}, left out because they are not there any more: {left_out}"
+            "the move goes on; tables that had stopped: {stopped}, left out because they are not there any more: {left_out}, made here \
+             since and taken in: {taken_in}{}",
+            not_taken(reasons)
         )))
+    }
+
+    /// Adds the tables that the order means, that were made since, and that the target takes. Returns their number, and why others stay out.
+    fn take_in(&self, state: &mut MoveState) -> Result<(usize, Vec<String>), MoveError> {
+        let known: BTreeSet<String> = state.tables.iter().map(TableState::full_name).collect();
+        let of_order: Vec<String> = state.order.what.clone();
+        // What the order names may be gone.
+        let schema = self.backend.database().schema();
+        let is_there = |name: &String| {
+            let keyspace = name.split('.').next().unwrap_or_default();
+            schema.keyspaces.get(keyspace).is_some_and(|keyspace| {
+                name.split_once('.').is_none_or(|(_, table)| keyspace.tables.contains_key(table))
+            })
+        };
+        let what: Vec<String> = of_order.iter().filter(|name| is_there(name)).cloned().collect();
+        if what.is_empty() && !of_order.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        let order = MoveOrder { what, replication: BTreeMap::new(), ..state.order.clone() };
+        let wanted = plan::tables(self.backend.database(), &order).unwrap_or_default();
+        let full_name = |table: &Table| format!("{}.{}", table.keyspace, table.name);
+        let new: Vec<Arc<Table>> =
+            wanted.into_iter().filter(|table| !known.contains(&full_name(table))).collect();
+        if new.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        // As at a start.
+        let what: Vec<String> = new.iter().map(|table| full_name(table)).collect();
+        let mut replication = state.order.replication.clone();
+        replication.retain(|keyspace, _| schema.keyspaces.contains_key(&**keyspace));
+        // Roles are sent once the tables are made.
+        let order = MoveOrder { what, replication, roles: false, ..state.order.clone() };
+        let (problems, left_out) = match runtime()?.block_on(plan::plan(&self.backend, &order)) {
+            Ok(report) => (report.problems, report.left_out),
+            Err(error) => (vec![error.to_string()], BTreeMap::new()),
+        };
+        if !problems.is_empty() {
+            return Ok((0, problems));
+        }
+        let before = state.tables.len();
+        let goes = new.iter().filter(|table| !left_out.contains_key(&full_name(table)));
+        state.tables.extend(goes.map(|table| TableState::new(table, estimate::RANGES)));
+        let count = state.tables.len() - before;
+        // As they are in a new move: keyspace by keyspace.
+        state.tables.sort_by_key(|table| (table.keyspace.clone(), table.table.clone()));
+        // Roles may do something with them.
+        state.has_schema &= count == 0;
+        Ok((count, lines(left_out)))
+    }
+
+    /// Ends what keeps the log for a move, although there is none.
+    fn drop_consumers(&self) {
+        let changes = self.backend.database().changes();
+        for of in changes.consumers().into_iter().filter(|consumer| consumer.name == CONSUMER) {
+            // The next start tries it again.
+            let _ = changes.drop_consumer((&of.keyspace, &of.table), CONSUMER);
+        }
     }
 
     fn abort(&self) -> Result<MoveAnswer, MoveError> {
@@ -416,10 +532,14 @@ impl Mover {
                 let reason = self.progress.lock().clone();
                 return Ok(StatusReport { is_running: true, reason, ..report(&state, &[]) });
             }
-            let reason = Some("it was stopped; helenus move resume goes on".to_owned());
+            let trouble = self.trouble.lock().clone();
+            let reason =
+                trouble.map_or("it was stopped".to_owned(), |why| format!("it does not go on: {why}"));
+            let reason = Some(format!("{reason}; helenus move resume goes on"));
             return Ok(StatusReport { reason, ..report(&state, &[]) });
         };
-        let lags = running.lags.lock().clone();
+        let now_us = self.backend.database().wall_us();
+        let lags: Vec<_> = running.waiting.lock().iter().map(|waiting| waiting.lag_s(now_us)).collect();
         let mut report = report(&running.state.lock(), &lags);
         report.reason.clone_from(&running.reason.lock());
         report.is_running = !running.task.is_finished();
@@ -430,9 +550,21 @@ impl Mover {
             report.in_flight_max = in_flight;
             report.repeated = context.target.repeated.load(Ordering::Relaxed);
             report.last_error.clone_from(&context.target.last_error.lock());
+            report.differences = context.differences.lock().iter().map(|of| of.text.clone()).collect();
         }
         Ok(report)
     }
+}
+
+/// Why tables are left out, a line each.
+fn lines(left_out: BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let of_table = |(table, reasons): (String, Vec<String>)| format!("{table}: {}", reasons.join("; "));
+    left_out.into_iter().map(of_table).collect()
+}
+
+/// The end of an answer: what is not done, and why.
+fn not_taken(reasons: Vec<String>) -> String {
+    reasons.into_iter().map(|reason| format!("\n  left out: {reason}")).collect()
 }
 
 impl Drop for Mover {
@@ -442,6 +574,8 @@ impl Drop for Mover {
 }
 
 fn runtime() -> Result<Runtime, MoveError> {
+    // The runtime panics where the system gives it no thread.
+    check_threads(THREADS + 1).map_err(|_| MoveError::NoThread)?;
     let runtime =
         Builder::new_multi_thread().worker_threads(THREADS).thread_name("move").enable_all().build();
     runtime.map_err(|error| MoveError::Internal(error.to_string()))
@@ -487,6 +621,7 @@ fn report(state: &MoveState, lags: &[Option<f64>]) -> StatusReport {
         bytes: of.bytes,
         changes: of.changes,
         lag_s: lags.get(at).copied().flatten().filter(|_| of.stopped.is_none()),
+        is_to_verify: of.has_gap(),
     };
     StatusReport {
         to: state.order.to.clone(),

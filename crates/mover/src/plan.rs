@@ -3,29 +3,43 @@
 use crate::error::MoveError;
 use crate::estimate::Sizes;
 use crate::messages::{MoveOrder, PlanReport, PlannedTable};
+use crate::obstacles;
 use crate::roles;
-use crate::schema::{self, major_minor};
+use crate::schema;
 use crate::source::list_columns;
 use crate::target::options;
-use helenus_cluster::{Cluster, ClusterError};
+use crate::versions::major_minor;
+use helenus_cluster::{Cluster, ClusterError, Node, Topology};
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::Backend;
 use helenus_engine::{Database, is_system_keyspace};
-use helenus_model::schema::Table;
+use helenus_model::schema::{IndexKind, Table};
 use helenus_wire::native::{Consistency, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A difference of the clocks that is worth a word, milliseconds, and one that is refused.
 const CLOCK_MS: (i64, i64) = (1_000, 60_000);
+/// How long nodes may take to be connected, and the pause between two looks.
+const CONNECTING: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
+/// Tables that a note names one by one.
+const NAMED: usize = 5;
 /// Settings of the target that are shown.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 12] = [
     "batch_size_fail_threshold",
     "cdc_enabled",
     "column_value_size_fail_threshold",
     "commitlog_segment_size",
+    "compact_tables_enabled",
+    "counter_write_request_timeout",
+    "dynamic_data_masking_enabled",
     "items_per_collection_fail_threshold",
     "max_mutation_size",
+    "native_transport_max_message_size",
+    "native_transport_timeout",
+    "storage_compatibility_mode",
 ];
 
 /// The tables that an order names.
@@ -77,7 +91,7 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
     let database = backend.database();
     let tables = tables(database, order)?;
     let cluster = Cluster::connect(options(order)?).await?;
-    let topology = cluster.topology();
+    let topology = once_connected(&cluster).await;
     let mut report = PlanReport {
         cluster: topology.cluster_name.clone(),
         version: topology.oldest_release(),
@@ -102,22 +116,59 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
     report.limits = settings(&cluster).await;
     (report.clock_ahead_ms, _) = clock(&cluster, database).await?;
     clock_words(&mut report);
+    let full_name = |table: &Table| format!("{}.{}", table.keyspace, table.name);
+    report.left_out = obstacles::of_tables(&cluster, database, &tables, &report.limits).await?;
+    obstacles::of_cluster(&topology, &tables, order, &mut report);
+    let goes = |table: &&Arc<Table>| !report.left_out.contains_key(&full_name(table));
+    let mut tables: Vec<Arc<Table>> = tables.iter().filter(goes).cloned().collect();
     let names: Vec<_> =
         tables.iter().map(|table| (table.keyspace.to_string(), table.name.to_string())).collect();
     let wanted = schema::statements(&cluster, (&database.schema(), &names), order).await?;
     report.to_make = wanted.to_run;
-    report.problems.extend(wanted.problems);
+    report.to_make.extend(wanted.drops);
+    for problem in wanted.problems {
+        // What is about one table hinders that table alone.
+        let mut names = tables.iter().map(|table| full_name(table));
+        match names.find(|name| problem.starts_with(&format!("{name}: "))) {
+            Some(name) => {
+                let reason = problem.get(name.len() + 2..).unwrap_or_default().to_owned();
+                report.left_out.entry(name).or_default().push(reason);
+            }
+            None => report.problems.push(problem),
+        }
+    }
     report.notes.extend(wanted.notes);
+    let goes = |table: &Arc<Table>| !report.left_out.contains_key(&full_name(table));
+    tables.retain(goes);
+    if tables.is_empty() {
+        let reasons = report.left_out.iter();
+        let lines = reasons.flat_map(|(name, reasons)| reasons.iter().map(move |of| format!("{name}: {of}")));
+        report.problems.extend(lines.collect::<Vec<_>>());
+    }
     role_words((backend, &cluster), &names, order, &mut report).await?;
     if database.changes().now().is_err() {
         let text = "this server keeps everything in memory and has no log to follow; start it with --data";
         report.problems.push(text.to_owned());
     }
-    for table in &tables {
-        table_words(table, major_minor(&report.version), &mut report.notes);
-    }
-    sizes(database, &tables, order, &mut report);
+    table_words(&tables, major_minor(&report.version), &mut report.notes);
+    let largest = sizes(database, &tables, order, &mut report);
+    report.notes.extend(obstacles::size_note(&report, &largest));
     Ok(report)
+}
+
+/// The topology, once each node of the local data center is connected or has failed to be: those after the first are connected while others
+/// are used already.
+async fn once_connected(cluster: &Cluster) -> Arc<Topology> {
+    let until = tokio::time::Instant::now() + CONNECTING;
+    loop {
+        let topology = cluster.topology();
+        let is_tried = |node: &&Arc<Node>| node.is_connected() || node.error().is_some();
+        let mut local = topology.nodes.iter().filter(|node| node.datacenter == topology.local_dc);
+        if local.all(|node| is_tried(&node)) || tokio::time::Instant::now() >= until {
+            return topology;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// What is done with roles; a word if they stay.
@@ -144,40 +195,62 @@ async fn role_words(
     Ok(())
 }
 
-fn table_words(table: &Table, version: (u32, u32), notes: &mut Vec<String>) {
-    let name = format!("{}.{}", table.keyspace, table.name);
-    let lists: Vec<&str> = [false, true]
-        .into_iter()
-        .flat_map(|of| list_columns(table, of))
-        .map(|column| &*column.name)
-        .collect();
-    if !lists.is_empty() {
+/// What is otherwise at the target, a line for each kind, with the tables that it is about.
+fn table_words(tables: &[Arc<Table>], version: (u32, u32), notes: &mut Vec<String>) {
+    let of = |wanted: &dyn Fn(&Table) -> bool| -> Option<String> {
+        let found: Vec<String> = tables
+            .iter()
+            .filter(|table| wanted(table))
+            .map(|table| format!("{}.{}", table.keyspace, table.name))
+            .collect();
+        match found.len() {
+            0 => None,
+            all if all == tables.len() && all > NAMED => Some(format!("all {all} tables")),
+            all if all > NAMED => {
+                let named = found.get(..NAMED).unwrap_or_default().join(", ");
+                Some(format!("{named} and {} more tables", all - NAMED))
+            }
+            _ => Some(found.join(", ")),
+        }
+    };
+    let has_lists = |table: &Table| [false, true].iter().any(|of| list_columns(table, *of).next().is_some());
+    if let Some(names) = of(&has_lists) {
         let before_5 = if version < (5, 0) { ", or all of a list if one is changed" } else { "" };
         notes.push(format!(
-            "{name}: elements of the lists {} keep value, order, timestamp and TTL but get new ids, because no statement can \
-             write them; a list that had to be sent again has timestamps a microsecond later{before_5}",
-            lists.join(", ")
+            "{names}: elements of lists keep value, order, timestamp and TTL but get new ids, because no statement can write them; a list \
+             that had to be sent again has timestamps a microsecond later{before_5}"
         ));
     }
-    if table.is_counter() {
+    if let Some(names) = of(&Table::is_counter) {
         notes.push(format!(
-            "{name}: counters are made equal by adding what is missing, a row at a time; until the cut nobody else may write them at \
+            "{names}: counters are made equal by adding what is missing, a row at a time; until the cut nobody else may write them at \
              the target. A request without an answer delays its row until all its replicas answer"
         ));
     }
-    if !table.options.cdc {
+    if let Some(names) = of(&|table| !table.masks.is_empty()) {
+        notes.push(format!("{names}: values are sent unmasked; masks are made at the target"));
+    }
+    if let Some(names) = of(&|table| table.indexes.values().any(|index| index.kind == IndexKind::Keys)) {
         notes.push(format!(
-            "{name}: the move sets cdc = true here, to follow its changes; abort sets it back"
+            "{names}: indexes of kind KEYS, which Cassandra makes no more, are made as ordinary ones"
         ));
     }
-    if !table.masks.is_empty() {
-        notes.push(format!("{name}: values are sent unmasked; its masks are made at the target"));
+    if let Some(names) = of(&|table| !table.options.cdc) {
+        notes.push(format!(
+            "{names}: the move sets cdc = true here, to follow the changes; abort sets it back"
+        ));
     }
 }
 
-/// Adds the tables with their sizes, and the time.
-fn sizes(database: &Database, tables: &[Arc<Table>], order: &MoveOrder, report: &mut PlanReport) {
+/// Adds the tables with their sizes, and the time. Returns the bytes of each table's largest partition.
+fn sizes(
+    database: &Database,
+    tables: &[Arc<Table>],
+    order: &MoveOrder,
+    report: &mut PlanReport,
+) -> BTreeMap<String, u64> {
     let status = database.status().tables;
+    let mut largest_of = BTreeMap::new();
     let nodes: usize = report.nodes.values().sum();
     let mut all = Sizes {
         rows: 0,
@@ -195,6 +268,8 @@ fn sizes(database: &Database, tables: &[Arc<Table>], order: &MoveOrder, report: 
             .find(|of| !of.is_index && *of.keyspace == *table.keyspace && *of.table == *table.name);
         let (rows, bytes) = found
             .map_or((0, 0), |of| (of.rows + of.memtable_rows, of.uncompressed_bytes + of.memtable_bytes));
+        let name = format!("{}.{}", table.keyspace, table.name);
+        largest_of.insert(name, found.map_or(0, |of| of.partition_bytes_max));
         report.tables.push(PlannedTable {
             table: format!("{}.{}", table.keyspace, table.name),
             rows,
@@ -206,6 +281,7 @@ fn sizes(database: &Database, tables: &[Arc<Table>], order: &MoveOrder, report: 
         all.copies = all.copies.max(schema::copies(&report.nodes, &table.keyspace, order));
     }
     report.estimate = all.in_words();
+    largest_of
 }
 
 fn clock_words(report: &mut PlanReport) {

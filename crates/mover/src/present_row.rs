@@ -4,7 +4,6 @@ use crate::error::MoveError;
 use crate::source::RowName;
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
 use helenus_engine::{Database, ReadRequest};
-use helenus_model::byte_comparable::clustering_key;
 use helenus_model::filter::{ClusteringFilter, Limits};
 use helenus_model::row::RowView;
 use helenus_model::schema::Table;
@@ -22,14 +21,8 @@ pub(crate) fn read_row(
     name: &RowName,
     take: &mut dyn FnMut(RowView<'_>),
 ) -> Result<(), MoveError> {
-    let mut clustering = Vec::new();
-    if let Some(values) = &name.clustering {
-        // A name whose values have no order cannot have come from a row.
-        let _ =
-            clustering_key(values.iter().map(|value| Some(&value[..])), &table.clustering, &mut clustering);
-    }
     let is_static = name.clustering.is_none();
-    let names = if is_static { Vec::new() } else { vec![clustering] };
+    let names = if is_static { Vec::new() } else { vec![name.order(table)] };
     let command = ReadCommand {
         table: table.clone(),
         partitions: Partitions::Keys(vec![PartitionKey::new(name.key.clone())]),
@@ -43,9 +36,9 @@ pub(crate) fn read_row(
         page_rows: None,
     };
     let partition = (table.id, Token::of_key(&name.key));
-    drop(database.lock_partition(std::iter::once(partition), true)?);
-    let mut sink = OneRow { is_static, take };
     let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+    drop(database.lock_partition(std::iter::once(partition), request)?);
+    let mut sink = OneRow { is_static, take };
     database.read(&command, &*database.view(table)?, request, &mut sink, None)?;
     Ok(())
 }

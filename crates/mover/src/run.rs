@@ -3,34 +3,41 @@
 //! A table that cannot go on stops by itself, with its reason in the state; the others go on.
 
 use crate::back_fill;
+use crate::carry::{carry_table, follow};
 use crate::changes::has_same_columns;
 use crate::context::{Context, begin_anew, keep_from};
-use crate::counters;
+use crate::definitions;
 use crate::error::MoveError;
+use crate::forms;
+use crate::messages::MoveOrder;
 use crate::roles;
 use crate::schema;
+use crate::source::list_columns;
 use crate::tail;
-use crate::target::TableTarget;
+use crate::target::{SETTLE, TableTarget};
 use helenus_cluster::ClusterError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_engine::{ChangesError, Error};
-use helenus_model::schema::Table;
+use helenus_model::schema::{Schema, Table};
+use helenus_model::types::quote_identifier;
 use helenus_wire::native::{Consistency, ErrorCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How long the nodes may take to agree on a schema.
-const AGREEMENT: Duration = Duration::from_secs(60);
+/// The pause before work is tried again for which there was no thread.
+const NO_THREAD: Duration = Duration::from_secs(1);
 
 /// Runs a move until it is stopped.
 ///
 /// # Errors
-/// The schema cannot be made at the target. Troubles of single tables are in the state.
+/// The move is stopped; the disk failed. Troubles of single tables are in the state, others in `Context::reason`.
 pub(crate) async fn run(context: Arc<Context>) -> Result<(), MoveError> {
     make_schema(&context).await?;
     let tables = context.state.lock().tables.len();
+    let mut follower = JoinSet::new();
+    follower.spawn(follow(Arc::clone(&context)));
     let mut tasks = JoinSet::new();
     for at in 0..tables {
         tasks.spawn(table(Arc::clone(&context), at));
@@ -41,31 +48,170 @@ pub(crate) async fn run(context: Arc<Context>) -> Result<(), MoveError> {
     Ok(())
 }
 
+/// Makes what the target does not have, table by table, then the roles. A table that cannot be made stops alone.
 async fn make_schema(context: &Context) -> Result<(), MoveError> {
-    let (order, has_schema, names) = {
+    let (order, has_schema, tables) = {
         let state = context.state.lock();
-        let names: Vec<_> =
-            state.tables.iter().map(|table| (table.keyspace.clone(), table.table.clone())).collect();
-        (state.order.clone(), state.has_schema, names)
+        (state.order.clone(), state.has_schema, state.tables.len())
     };
+    for at in 0..tables {
+        match make_table(context, at).await {
+            Ok(()) => {}
+            Err(error @ (MoveError::Stopped | MoveError::State { .. })) => return Err(error),
+            Err(error) => {
+                context.with_table(at, |table| table.stopped = Some(error.to_string()));
+                context.save()?;
+            }
+        }
+    }
     if has_schema {
         return Ok(());
     }
-    let present = context.database().schema();
-    let wanted = schema::statements(&context.target.cluster, (&present, &names), &order).await?;
-    for statement in &wanted.to_run {
-        let done = context.target.run(statement, Consistency::LocalQuorum).await;
-        done.map_err(|error| match error {
-            MoveError::Target(error) => MoveError::Refused(vec![refusal(&error, statement)]),
-            other => other,
-        })?;
-        context.target.cluster.wait_for_agreement(AGREEMENT).await?;
-    }
     if order.roles {
-        roles::send(context).await?;
+        match roles::send(context).await {
+            Ok(()) => {}
+            Err(error @ (MoveError::Stopped | MoveError::State { .. })) => return Err(error),
+            // The cut sends them again, and is refused if they cannot go.
+            Err(error) => *context.reason.lock() = Some(format!("roles: {error}")),
+        }
     }
     context.state.lock().has_schema = true;
     context.save()
+}
+
+/// Makes a table at the target, with its keyspace, types and indexes, unless it is there; then it is compared. What the target has lost is
+/// sent anew.
+async fn make_table(context: &Context, at: usize) -> Result<(), MoveError> {
+    let found = context.with_table(at, |table| {
+        (table.keyspace.clone(), table.table.clone(), table.target_id.clone(), table.position.is_some())
+    });
+    let (keyspace, name, known_id, has_position) = found.ok_or(MoveError::Stopped)?;
+    let (schema, order) = (context.database().schema(), context.state.lock().order.clone());
+    let (Some(of_keyspace), Some(table)) = (schema.keyspaces.get(&*keyspace), schema.table(&keyspace, &name))
+    else {
+        return Ok(());
+    };
+    let names = [(keyspace.clone(), name.clone())];
+    {
+        let _alone = context.defining.lock().await;
+        let mut wanted = missing(context, (&schema, &names), &order).await?;
+        let is_there = !wanted.present.is_empty();
+        // Before it is made: a crash in between would leave it without its rows.
+        if !is_there && has_position {
+            begin_anew(context, at);
+            context.save()?;
+        }
+        if is_there && known_id.is_none() && has_rows(context, &names).await? {
+            // An aborted move may have sent them: its lists are there, its requests may be under way, and deletions since were missed.
+            context.with_table(at, |table| (table.had_rows, table.gaps) = (true, table.gaps + 1));
+            context.repeat();
+            context.target.doubt(Some(SETTLE));
+        }
+        let had_rows = context.with_table(at, |table| table.had_rows).ok_or(MoveError::Stopped)?;
+        let drops_columns = is_there && !has_position && !had_rows;
+        let mut refused = None;
+        loop {
+            if !wanted.problems.is_empty() {
+                return Err(MoveError::Table(wanted.problems.join("; ")));
+            }
+            if drops_columns {
+                wanted.to_run.append(&mut wanted.drops);
+            }
+            match run_all(context, &wanted.to_run).await {
+                Err(MoveError::Table(reason)) if refused.is_none() => {
+                    // A statement whose answer was lost is refused when it is repeated, although it is done: then it is not wanted any more.
+                    refused = Some(reason);
+                    wanted = missing(context, (&schema, &names), &order).await?;
+                }
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        let mut retry = context.target.retry();
+        let there = loop {
+            let there = definitions::there(&context.target.cluster, (&keyspace, Some(&name))).await;
+            if let Some(there) = retry.answer(there.map_err(MoveError::from)).await? {
+                break there;
+            }
+        };
+        let of_target = there.get(&name);
+        let id = of_target.map(|table| table.id.clone());
+        if is_there && has_position && known_id.is_some() && known_id != id {
+            // It was dropped there and made again.
+            begin_anew(context, at);
+        }
+        context.with_table(at, |state| {
+            state.had_rows &= is_there;
+            if !is_there || known_id != id {
+                // What another table had taken.
+                state.defined.clear();
+            }
+            if let Some(of_target) = of_target.filter(|_| !is_there) {
+                state.defined = definitions::made(of_keyspace, table, of_target);
+            }
+            state.target_id = id;
+        });
+        context.save()?;
+    }
+    let mut retry = context.target.retry();
+    while retry.answer(carry_table(context, at).await).await?.is_none() {}
+    Ok(())
+}
+
+/// Runs the statements that make a table.
+///
+/// # Errors
+/// `MoveError::Table` if the target refuses one; the move stops.
+async fn run_all(context: &Context, statements: &[String]) -> Result<(), MoveError> {
+    for statement in statements {
+        match context.target.run(statement, Consistency::LocalQuorum).await {
+            Ok(()) => context.agree().await?,
+            Err(MoveError::Target(error)) if is_index(statement) && error.server().is_some() => {
+                // The table goes without it, which is told as a difference.
+                *context.target.last_error.lock() = Some(refusal(&error, statement));
+            }
+            Err(MoveError::Target(error)) => return Err(MoveError::Table(refusal(&error, statement))),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(())
+}
+
+fn is_index(statement: &str) -> bool {
+    statement.starts_with("CREATE INDEX") || statement.starts_with("CREATE CUSTOM INDEX")
+}
+
+/// Whether a table at the target has rows.
+async fn has_rows(context: &Context, names: &[(String, String)]) -> Result<bool, MoveError> {
+    let Some((keyspace, table)) = names.first() else { return Ok(false) };
+    let text = format!("SELECT * FROM {}.{} LIMIT 1", quote_identifier(keyspace), quote_identifier(table));
+    let mut retry = context.target.retry();
+    loop {
+        let answer = context.target.cluster.query(&text, &[], Consistency::LocalQuorum).await;
+        let has_rows = match answer.and_then(|answer| Ok(answer.rows()?.iter().next().is_some())) {
+            // A node gives up at so many tombstones (`tombstone_failure_threshold`), and does so at each attempt.
+            Err(ClusterError::Server(error)) if error.detail.code() == ErrorCode::ReadFailure => Ok(true),
+            other => other,
+        };
+        if let Some(has_rows) = retry.answer(has_rows.map_err(MoveError::from)).await? {
+            return Ok(has_rows);
+        }
+    }
+}
+
+/// What the target does not have (`schema::missing`), once it answers.
+async fn missing(
+    context: &Context,
+    (schema, names): (&Schema, &[(String, String)]),
+    order: &MoveOrder,
+) -> Result<schema::Wanted, MoveError> {
+    let mut retry = context.target.retry();
+    loop {
+        let wanted = schema::missing(&context.target.cluster, (schema, names), order).await;
+        if let Some(wanted) = retry.answer(wanted).await? {
+            return Ok(wanted);
+        }
+    }
 }
 
 /// Why a statement was refused, and what to do.
@@ -91,6 +237,14 @@ async fn table(context: Arc<Context>, at: usize) {
                 // The log went before it was sent: the rows are read anew.
                 begin_anew(&context, at);
             }
+            Err(MoveError::NoThread) => {
+                // Requests under way were left.
+                context.target.doubt(Some(SETTLE));
+                context.repeat();
+                if context.target.pause(NO_THREAD).await.is_err() {
+                    return;
+                }
+            }
             Err(error) => {
                 if matches!(error, MoveError::Counter { .. }) {
                     begin_anew(&context, at);
@@ -115,14 +269,19 @@ async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
     };
     let table = context.database().schema().table(&keyspace, &name).cloned().ok_or_else(gone)?;
     if table.id.0.to_string() != id {
-        context.with_table(at, |state| state.id = table.id.0.to_string());
+        context.with_table(at, |state| {
+            state.id = table.id.0.to_string();
+            state.defined.clear();
+            // That of the table before.
+            state.sets_cdc = false;
+        });
         begin_anew(context, at);
+        context.save()?;
+        make_table(context, at).await?;
     }
     let table = watch(context, at, table)?;
-    let target = TableTarget::new(&table);
-    if table.is_counter() && context.is_repeated() {
-        counters_again(context, at, &target).await?;
-    }
+    let target = TableTarget::new(&table, &as_there(context, &table).await?);
+    clear(context, at, &table).await?;
     if context.with_table(at, |state| state.position.is_none()).unwrap_or(false) {
         let database = context.database();
         let now = database.changes().now()?;
@@ -135,16 +294,37 @@ async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
     Ok(())
 }
 
-/// Before counters are sent once more: additions of the former run that are under way are waited for. If changes were missed,
-/// rows that are not here any more cannot be told, so all of them go.
-async fn counters_again(context: &Context, at: usize, target: &TableTarget) -> Result<(), MoveError> {
-    counters::pause(context, counters::SETTLE).await?;
-    if context.with_table(at, |state| state.is_anew).unwrap_or(false) {
-        tail::truncate(context, target).await?;
-        context.with_table(at, |state| state.is_anew = false);
-        context.save()?;
+/// The table with the form that it has at the target.
+async fn as_there(context: &Context, table: &Arc<Table>) -> Result<Arc<Table>, MoveError> {
+    let mut retry = context.target.retry();
+    loop {
+        match forms::as_there(&context.target.cluster, table).await {
+            Ok(found) => return Ok(found),
+            Err(error) => retry.after(error).await?,
+        }
     }
-    Ok(())
+}
+
+/// Before a table is sent anew, because changes were missed: a deletion or a TRUNCATE may have been among them, and rows that are not here
+/// any more cannot be told. So all that the move has sent goes. Rows that the target had before the move stay, and a cut asks for a comparison.
+async fn clear(context: &Context, at: usize, table: &Table) -> Result<(), MoveError> {
+    let found = context.with_table(at, |state| (state.is_anew, state.had_rows)).ok_or(MoveError::Stopped)?;
+    match found {
+        // Additions and elements of lists of the former run that are under way are waited for: both would be there twice.
+        (false, _) if context.is_repeated() && (table.is_counter() || has_lists(table)) => {
+            return context.target.settle().await;
+        }
+        (false, _) => return Ok(()),
+        // Counters are added up, so nobody else may have written any there.
+        (true, had_rows) if table.is_counter() || !had_rows => context.target.truncate(table).await?,
+        (true, _) => {}
+    }
+    context.with_table(at, |state| state.is_anew = false);
+    context.save()
+}
+
+fn has_lists(table: &Table) -> bool {
+    [false, true].into_iter().any(|is_static| list_columns(table, is_static).next().is_some())
 }
 
 /// Sets `cdc` of a table if it is not set. Returns the table as it is then.
@@ -156,9 +336,10 @@ fn watch(context: &Context, at: usize, table: Arc<Table>) -> Result<Arc<Table>, 
         // Changes while it was not watched are not in the log.
         begin_anew(context, at);
     }
-    set_cdc(&context.backend, &table, true)?;
+    // Saved before it is so: a crash between the two leaves nothing on for ever.
     context.with_table(at, |state| state.sets_cdc = true);
     context.save()?;
+    set_cdc(&context.backend, &table, true)?;
     let now = context.database().schema().table(&table.keyspace, &table.name).cloned();
     let gone = || MoveError::Table(format!("{}.{} was dropped", table.keyspace, table.name));
     let now = now.ok_or_else(gone)?;

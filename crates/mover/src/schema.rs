@@ -1,15 +1,20 @@
 //! The statements that make the source's keyspaces, types, tables and indexes at the target.
 //!
 //! They are those of DESCRIBE, without what the target may not know: `cdc` (its nodes may refuse it) and options that are newer
-//! than it. What is there already must have the same columns.
+//! than it. What is there already must have the same columns, with the same masks.
 
+use crate::definitions::{self, Both, TargetTable};
 use crate::error::MoveError;
+use crate::forms;
+use crate::masks::{self, Masks};
 use crate::messages::MoveOrder;
-use helenus_cluster::{Cluster, ClusterError};
+use crate::obstacles::of_map;
+use crate::versions::{is_known, major_minor};
+use helenus_cluster::{Cluster, ClusterError, Replication};
 use helenus_cql::LocalBackend;
 use helenus_cql::syntax::split_statements;
-use helenus_model::schema::{ColumnKind, Keyspace, Schema, Table};
-use helenus_model::types::quote_identifier;
+use helenus_model::schema::{ColumnKind, DroppedColumn, Keyspace, Schema, Table};
+use helenus_model::types::{CqlType, Elements, quote_identifier};
 use helenus_wire::native::{Consistency, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,30 +22,30 @@ use std::sync::Arc;
 /// Copies of each row in a data center, if the order does not say.
 const COPIES: usize = 3;
 
-/// Options of tables, and the first version that knows them.
-const NEWER_OPTIONS: [(&str, (u32, u32)); 5] = [
-    ("additional_write_policy", (4, 0)),
-    ("read_repair", (4, 0)),
-    ("memtable", (4, 1)),
-    ("allow_auto_snapshot", (5, 0)),
-    ("incremental_backups", (5, 0)),
-];
-
 /// What is to be made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// Statements, in order.
     pub(crate) to_run: Vec<String>,
+    /// Drops of columns of tables that are there, which were dropped here. A move that was killed may have made such a table; an operator may
+    /// have added the column since, so they run only while the table has no rows.
+    pub(crate) drops: Vec<String>,
+    /// Tables that are at the target already.
+    pub(crate) present: Vec<Arc<Table>>,
     /// Why tables cannot be made or written.
     pub(crate) problems: Vec<String>,
     /// What is otherwise than at the source.
     pub(crate) notes: Vec<String>,
+    /// Columns and fields that the target alone has: a move leaves them, and a rollback would lose their values.
+    pub(crate) only_there: Vec<String>,
 }
 
 /// A column at the target.
 type TargetColumn = (String, String, i32, String);
+/// The fields of a user type with their types, in order.
+type Fields = Vec<(String, String)>;
 
-/// Compares the schemas.
+/// Compares the schemas, and the definitions of tables that are there already: the statements make them equal.
 ///
 /// # Errors
 /// The target's schema cannot be read.
@@ -49,13 +54,57 @@ pub(crate) async fn statements(
     (schema, names): (&Schema, &[(String, String)]),
     order: &MoveOrder,
 ) -> Result<Wanted, MoveError> {
+    let mut wanted = missing(cluster, (schema, names), order).await?;
+    let mut of_keyspace: Option<(Arc<str>, BTreeMap<String, TargetTable>, Masks)> = None;
+    for table in &wanted.present {
+        let name = &table.keyspace;
+        // Tables come keyspace by keyspace.
+        if of_keyspace.as_ref().is_none_or(|(read, ..)| read != name) {
+            let of = (&**name, None);
+            let there = (definitions::there(cluster, of).await?, masks::there(cluster, of).await?);
+            of_keyspace = Some((Arc::clone(name), there.0, there.1));
+        }
+        let (Some((_, there, masked)), Some(keyspace)) = (&of_keyspace, schema.keyspaces.get(name)) else {
+            continue;
+        };
+        wanted.problems.extend(masks::differences(table, masked));
+        let Some(there) = there.get(&*table.name) else { continue };
+        let carried = definitions::Items::new();
+        let both = Both { keyspace, table, there, masks: &Masks::new(), carried: &carried };
+        let of_definition = differences_of(&both, table);
+        wanted.to_run.extend(of_definition);
+    }
+    Ok(wanted)
+}
+
+/// The statements that make the options and indexes of a table there those of the table here. Masks are compared, and never made at a start.
+fn differences_of(both: &Both<'_>, table: &Table) -> Vec<String> {
+    let without_masks = Table { masks: BTreeMap::new(), ..table.clone() };
+    let both = Both { table: &without_masks, ..*both };
+    definitions::differences(&both).into_iter().flat_map(|difference| difference.statements).collect()
+}
+
+/// The statements that make what the target does not have. What it has is compared by its columns.
+///
+/// # Errors
+/// The target's schema cannot be read.
+pub(crate) async fn missing(
+    cluster: &Cluster,
+    (schema, names): (&Schema, &[(String, String)]),
+    order: &MoveOrder,
+) -> Result<Wanted, MoveError> {
     let mut wanted = Wanted::default();
     let version = major_minor(&cluster.topology().oldest_release());
     let keyspaces: BTreeSet<&str> = names.iter().map(|(keyspace, _)| &**keyspace).collect();
+    let only = match names {
+        [(_, table)] => Some(&**table),
+        _ => None,
+    };
     for name in keyspaces {
         let Some(keyspace) = schema.keyspaces.get(name) else { continue };
         let is_there = has_keyspace(cluster, name).await?;
-        let there = columns(cluster, name).await?;
+        let there = columns(cluster, (name, only)).await?;
+        let types = types(cluster, name).await?;
         let mut of_move = Keyspace::clone(keyspace);
         of_move
             .tables
@@ -68,18 +117,32 @@ pub(crate) async fn statements(
         of_move.tables.clear();
         for (table, definition) in present {
             match there.get(&*table) {
-                Some(found) => wanted.problems.extend(differences(&definition, found)),
+                Some(found) => {
+                    wanted.problems.extend(differences(&definition, found));
+                    wanted.drops.extend(drops(&definition, found));
+                    wanted.only_there.extend(only_there(&definition, found));
+                    wanted.present.push(definition);
+                }
                 None => {
-                    let mut definition = Table::clone(&definition);
+                    let mut definition = forms::as_made(&definition);
                     definition.options.cdc = false;
                     of_move.tables.insert(table, Arc::new(definition));
                 }
             }
         }
+        let mut alters = Vec::new();
+        for (ty, fields) in of_move.types.iter().filter_map(|(name, ty)| Some((ty, types.get(&**name)?))) {
+            let of_type = format!("{}.{}", quote_identifier(&of_move.name), quote_identifier(&ty.name));
+            compare_fields((&of_type, &ty.fields), fields, (&mut alters, &mut wanted));
+        }
+        of_move.types.retain(|name, _| !types.contains_key(&**name));
         let text = LocalBackend::schema_text(&[&of_move]);
         let statements = split_statements(&text).into_iter();
         let statements = statements.filter(|text| !text.starts_with("CREATE KEYSPACE"));
-        wanted.to_run.extend(statements.map(|text| for_version(text, version)));
+        let statements = statements.map(|text| for_version(text, version));
+        let (types, others): (Vec<_>, Vec<_>) = statements.partition(|text| text.starts_with("CREATE TYPE"));
+        // An added field may be of a type that is made.
+        wanted.to_run.extend(types.into_iter().chain(alters).chain(others));
         if version < (5, 0) && of_move.tables.values().any(|table| is_unified(table)) {
             wanted.problems.push(format!(
                 "keyspace {name}: the target's version has no UnifiedCompactionStrategy; ALTER its tables here to another \
@@ -96,13 +159,14 @@ fn is_unified(table: &Table) -> bool {
 
 /// How many copies of a row the target will have, if it makes the keyspace.
 pub(crate) fn copies(nodes: &BTreeMap<String, usize>, keyspace: &str, order: &MoveOrder) -> u64 {
-    let of_order = order.replication.get(keyspace).map(|map| {
-        let values = map.split(',').filter_map(|pair| Some(pair.rsplit_once(':')?.1));
-        // With transient copies, as in 3/1, the first number counts all.
-        let factor = |text: &str| text.trim_matches([' ', '\'', '}']).split('/').next()?.parse::<u64>().ok();
-        values.filter_map(factor).sum()
-    });
-    of_order.unwrap_or_else(|| nodes.values().map(|count| (*count).min(COPIES) as u64).sum())
+    let of_order = order.replication.get(keyspace).and_then(|map| of_map(map, nodes).ok());
+    let copies = match of_order {
+        Some(Replication::Simple(factor)) => factor,
+        Some(Replication::ByDatacenter(factors)) => factors.values().sum(),
+        Some(Replication::Anywhere) => nodes.values().sum(),
+        None => nodes.values().map(|count| (*count).min(COPIES)).sum(),
+    };
+    copies as u64
 }
 
 /// The replication of a keyspace that is made.
@@ -130,14 +194,18 @@ async fn has_keyspace(cluster: &Cluster, name: &str) -> Result<bool, ClusterErro
     Ok(answer.rows()?.iter().next().is_some())
 }
 
-/// The columns of a keyspace's tables at the target, by table and name.
+/// The columns of a keyspace's tables at the target, by table and name. `only`: of this table alone.
 async fn columns(
     cluster: &Cluster,
-    keyspace: &str,
+    (keyspace, only): (&str, Option<&str>),
 ) -> Result<BTreeMap<String, BTreeMap<String, TargetColumn>>, ClusterError> {
-    let text = "SELECT table_name, column_name, kind, type, position, clustering_order FROM system_schema.columns \
-                WHERE keyspace_name = ?";
-    let answer = cluster.query(text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
+    let text = format!(
+        "SELECT table_name, column_name, kind, type, position, clustering_order FROM system_schema.columns WHERE keyspace_name = ?{}",
+        definitions::of_one(only)
+    );
+    let names = [Some(keyspace), only].into_iter().flatten();
+    let names: Vec<Value<'_>> = names.map(|name| Value::Bytes(name.as_bytes())).collect();
+    let answer = cluster.query(&text, &names, Consistency::One).await?;
     let mut tables: BTreeMap<String, BTreeMap<String, TargetColumn>> = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;
@@ -149,6 +217,78 @@ async fn columns(
         tables.entry(text(table)).or_default().insert(text(name), column);
     }
     Ok(tables)
+}
+
+/// The fields of a keyspace's user types at the target, by type.
+async fn types(cluster: &Cluster, keyspace: &str) -> Result<BTreeMap<String, Fields>, ClusterError> {
+    let text = "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = ?";
+    let answer = cluster.query(text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
+    let mut types = BTreeMap::new();
+    for row in answer.rows()?.iter() {
+        let row = row?;
+        let cells: Vec<&[u8]> = row.cells().map(Option::unwrap_or_default).collect();
+        let [name, fields, of_fields] = cells[..] else { continue };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let of_fields = Elements::of_list(of_fields).flatten().map(text);
+        let fields = Elements::of_list(fields).flatten().map(text).zip(of_fields);
+        types.insert(text(name), fields.collect());
+    }
+    Ok(types)
+}
+
+/// Compares the fields of a user type, whose values are stored by position: one side's must begin with the other's. Those that were added
+/// here are added there.
+fn compare_fields(
+    (name, here): (&str, &[(Arc<str>, CqlType)]),
+    there: &Fields,
+    (alters, wanted): (&mut Vec<String>, &mut Wanted),
+) {
+    let of_here: Fields = here.iter().map(|(field, ty)| (field.to_string(), ty.to_string())).collect();
+    if let Some(added) = of_here.strip_prefix(&there[..]) {
+        let add = |(field, ty): &(String, String)| {
+            format!("ALTER TYPE {name} ADD {} {ty}", quote_identifier(field))
+        };
+        alters.extend(added.iter().map(add));
+    } else if let Some(added) = there.strip_prefix(&of_here[..]) {
+        let line = |(field, _): &(String, String)| {
+            format!("the type {name} has a field {field} at the target alone, and its values would be lost")
+        };
+        wanted.only_there.extend(added.iter().map(line));
+    } else {
+        let shown = |fields: &Fields| {
+            fields.iter().map(|(field, ty)| format!("{field} {ty}")).collect::<Vec<_>>().join(", ")
+        };
+        wanted.problems.push(format!(
+            "the type {name} is ({}) here and ({}) at the target, and values are stored by the positions of fields: drop what uses it \
+             there, and the type",
+            shown(&of_here),
+            shown(there)
+        ));
+    }
+}
+
+/// The columns that the target's table alone has, a line each.
+fn only_there(table: &Table, there: &BTreeMap<String, TargetColumn>) -> Vec<String> {
+    let name = format!("{}.{}", table.keyspace, table.name);
+    let added = there.keys().filter(|column| table.column(column).is_none());
+    let line = |column: &String| {
+        format!(
+            "{name}: the target alone has a column {column}, and its values would be lost: ALTER TABLE {name} DROP it there if they are not \
+             wanted"
+        )
+    };
+    added.map(line).collect()
+}
+
+/// Drops the columns that were dropped here: a table is made with them, so that the target knows when they were.
+fn drops(table: &Table, there: &BTreeMap<String, TargetColumn>) -> Vec<String> {
+    let gone = table.dropped.iter().filter(|(name, _)| table.column(name).is_none());
+    let gone = gone.filter(|(name, _)| there.contains_key(&***name));
+    let of = format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
+    let drop = |(name, column): (&Arc<str>, &DroppedColumn)| {
+        format!("ALTER TABLE {of} DROP {} USING TIMESTAMP {}", quote_identifier(name), column.dropped_us)
+    };
+    gone.map(drop).collect()
 }
 
 /// What is different between a table and the one at the target, a line each.
@@ -186,25 +326,38 @@ fn differences(table: &Table, there: &BTreeMap<String, TargetColumn>) -> Vec<Str
     lines
 }
 
-/// The first two numbers of a version.
-pub(crate) fn major_minor(version: &str) -> (u32, u32) {
-    let mut numbers = version.split(['.', '-', '~']).map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
-
 /// A statement without the options that a version does not know.
 fn for_version(text: &str, version: (u32, u32)) -> String {
-    let is_known = |line: &&str| {
+    let is_kept = |line: &&str| {
         let option = line.trim_start().strip_prefix("AND ").unwrap_or_default();
         let name = option.split([' ', '=']).next().unwrap_or_default();
-        !NEWER_OPTIONS.iter().any(|(newer, since)| *newer == name && version < *since)
+        is_known(name, version)
     };
-    text.lines().filter(is_known).collect::<Vec<_>>().join("\n")
+    text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_are_compared_in_their_order() {
+        let fields = |names: &[&str]| -> Vec<(Arc<str>, CqlType)> {
+            names.iter().map(|name| (Arc::from(*name), CqlType::Int)).collect()
+        };
+        let compared = |here: &[&str], there: &[&str]| {
+            let there: Fields = there.iter().map(|name| ((*name).to_owned(), "int".to_owned())).collect();
+            let (mut alters, mut wanted) = (Vec::new(), Wanted::default());
+            compare_fields(("ks.t", &fields(here)), &there, (&mut alters, &mut wanted));
+            (alters, wanted.only_there.len(), wanted.problems.len())
+        };
+        assert_eq!(compared(&["a", "b"], &["a", "b"]), (vec![], 0, 0));
+        let added = vec!["ALTER TYPE ks.t ADD b int".to_owned(), "ALTER TYPE ks.t ADD \"C\" int".to_owned()];
+        assert_eq!(compared(&["a", "b", "C"], &["a"]), (added, 0, 0));
+        assert_eq!(compared(&["a"], &["a", "b", "c"]), (vec![], 2, 0));
+        assert_eq!(compared(&["a", "b"], &["b", "a"]), (vec![], 0, 1));
+        assert_eq!(compared(&["a", "b"], &["a", "c"]), (vec![], 0, 1));
+    }
 
     #[test]
     fn an_older_target_is_not_given_options_that_it_does_not_know() {
@@ -216,7 +369,5 @@ mod tests {
             !old.contains("memtable") && !old.contains("incremental") && old.contains("comment"),
             "{old}"
         );
-        assert_eq!(major_minor("5.0.9"), (5, 0));
-        assert_eq!(major_minor("4.1-beta1"), (4, 1));
     }
 }

@@ -3,9 +3,11 @@
 //! A range of tokens is in it once all its rows are acknowledged by the target, and a position once all changes before it are.
 //! So whatever a crash leaves out is sent again, which changes nothing: every write has its timestamp.
 
+use crate::definitions::Items;
 use crate::error::MoveError;
 use crate::messages::MoveOrder;
 use helenus_host::Disk;
+use helenus_model::schema::Table;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use std::sync::Arc;
 /// A move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MoveState {
-    /// The order. Its password is in the file, which only the owner of the data may read.
+    /// The order, without its password: that is in a file of the operator's, which the order names.
     pub(crate) order: MoveOrder,
     /// How often the move was begun or resumed. From the second time on, lists may be there already.
     pub(crate) runs: u64,
@@ -28,6 +30,9 @@ pub(crate) struct MoveState {
     /// The cut, once clients are served by the target.
     #[serde(default)]
     pub(crate) cut: Option<Cut>,
+    /// Whether a rollback that did not come to its end has brought rows here since the cut.
+    #[serde(default)]
+    pub(crate) has_brought: bool,
 }
 
 /// A cut: since then the target has the truth.
@@ -69,6 +74,17 @@ pub fn cut_of(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Option<CutOver>,
     }))
 }
 
+/// Whether a move is under way in this data directory. A server must know before it begins to compact: the target has to
+/// be sent each deletion, so tombstones are kept as on a node of a cluster (`Compactions::keep_tombstones`). A state that
+/// cannot be read counts as a move.
+#[must_use]
+pub fn is_under_way(disk: &Arc<dyn Disk>, directory: &Path) -> bool {
+    match StateFile::of(Arc::clone(disk), directory).read() {
+        Ok(state) => state.is_some_and(|state| state.cut.is_none()),
+        Err(_) => true,
+    }
+}
+
 /// A table of a move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TableState {
@@ -87,14 +103,66 @@ pub(crate) struct TableState {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) changes: u64,
-    /// Whether the rows are sent once more, because changes were missed.
+    /// Whether the rows are sent once more, because changes were missed, and what the target has of the table is not taken away yet.
     #[serde(default)]
     pub(crate) is_anew: bool,
+    /// How often changes were missed.
+    #[serde(default)]
+    pub(crate) gaps: u64,
+    /// How often they were when both sides were last compared to the end and found equal.
+    #[serde(default)]
+    pub(crate) gaps_verified: u64,
+    /// The identity of the table at the target, by which one is told that was dropped and made again there.
+    #[serde(default)]
+    pub(crate) target_id: Option<String>,
+    /// Whether the target had rows of the table before the move. They are never taken away but by a TRUNCATE here.
+    #[serde(default)]
+    pub(crate) had_rows: bool,
+    /// The definition here that the target has taken (`definitions::items`): what differs from it is carried over.
+    #[serde(default)]
+    pub(crate) defined: Items,
     /// Why it has stopped.
     pub(crate) stopped: Option<String>,
 }
 
 impl TableState {
+    /// A table of which nothing is sent.
+    pub(crate) fn new(table: &Table, ranges: u32) -> TableState {
+        TableState {
+            keyspace: table.keyspace.to_string(),
+            table: table.name.to_string(),
+            id: table.id.0.to_string(),
+            sets_cdc: false,
+            position: None,
+            done: Vec::new(),
+            ranges,
+            rows: 0,
+            bytes: 0,
+            changes: 0,
+            is_anew: false,
+            gaps: 0,
+            gaps_verified: 0,
+            target_id: None,
+            had_rows: false,
+            defined: Items::new(),
+            stopped: None,
+        }
+    }
+
+    /// Whether changes were missed since both sides were last found equal.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.gaps > self.gaps_verified
+    }
+
+    /// Forgets what was sent, because changes were missed: deletions among them, so rows that are there may be gone here.
+    pub(crate) fn begin_anew(&mut self) {
+        self.position = None;
+        self.is_anew = true;
+        self.gaps += 1;
+        self.done.clear();
+        (self.rows, self.bytes) = (0, 0);
+    }
+
     /// Keyspace and name.
     pub(crate) fn full_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.table)
@@ -196,26 +264,16 @@ mod tests {
     fn a_state_is_read_back_as_it_was_written_and_a_damaged_one_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::of(helenus_host::real::host().disk, folder.path());
-        assert!(file.read().unwrap().is_none());
+        let disk = helenus_host::real::host().disk;
+        assert!(file.read().unwrap().is_none() && !is_under_way(&disk, folder.path()));
         let order: crate::MoveOrder = serde_json::from_str(
             r#"{"to":["a"],"local_dc":null,"login":["u","p"],"tls":null,"what":[],"replication":{},"rows_per_second":0,
                 "target_p99_ms":50,"ranges_at_once":4}"#,
         )
         .unwrap();
-        let table = TableState {
-            keyspace: "ks".to_owned(),
-            table: "t".to_owned(),
-            id: String::new(),
-            sets_cdc: true,
-            position: Some("x".to_owned()),
-            done: vec![1, 3],
-            ranges: 64,
-            rows: 5,
-            bytes: 6,
-            changes: 7,
-            is_anew: false,
-            stopped: None,
-        };
+        let table = Table::new(("ks", "t"), helenus_model::schema::TableId(Default::default()), []);
+        let position = Some("x".to_owned());
+        let table = TableState { position, done: vec![1, 3], ..TableState::new(&table, 64) };
         let state = MoveState {
             order,
             runs: 2,
@@ -223,14 +281,16 @@ mod tests {
             tables: vec![table],
             roles_made: BTreeSet::new(),
             cut: None,
+            has_brought: false,
         };
+        assert_eq!(state.order.without_password().login, Some(("u".to_owned(), String::new())));
         file.write(&state).unwrap();
-        let disk = helenus_host::real::host().disk;
-        assert!(cut_of(&disk, folder.path()).unwrap().is_none());
+        assert!(cut_of(&disk, folder.path()).unwrap().is_none() && is_under_way(&disk, folder.path()));
         let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
         file.write(&MoveState { cut, ..state.clone() }).unwrap();
         let cut = cut_of(&disk, folder.path()).unwrap().unwrap();
         assert_eq!((&cut.order, cut.rollback_until_us), (&state.order, 60_000_001));
+        assert!(!is_under_way(&disk, folder.path()));
         // A state that was written before there were cuts.
         let text = std::fs::read_to_string(folder.path().join("move/state.json")).unwrap();
         let (before, after) = text.split_once(r#","cut":"#).unwrap();
@@ -243,7 +303,7 @@ mod tests {
         assert_eq!((read.runs, read.tables[0].done.clone()), (2, vec![1, 3]));
         std::fs::write(folder.path().join("move/state.json"), "{").unwrap();
         let error = file.read().unwrap_err().to_string();
-        assert!(cut_of(&disk, folder.path()).is_err());
+        assert!(cut_of(&disk, folder.path()).is_err() && is_under_way(&disk, folder.path()));
         assert!(error.contains("state.json") && error.contains("remove the file"), "{error}");
         file.remove().unwrap();
         assert!(file.read().unwrap().is_none());

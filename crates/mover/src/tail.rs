@@ -9,9 +9,9 @@ use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
 use crate::lists::{self, SentList};
 use crate::target::TableTarget;
+use crate::waiting::Waiting;
 use helenus_engine::changes::ChangePosition;
-use helenus_model::types::quote_identifier;
-use helenus_wire::native::Consistency;
+use helenus_model::schema::Table;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -21,8 +21,6 @@ use tokio::task::JoinSet;
 const LOOK: Duration = Duration::from_millis(200);
 /// How often the position is written to disk.
 const SAVE: Duration = Duration::from_secs(1);
-/// Microseconds of a second.
-const US: f64 = 1e6;
 
 /// Follows a table. Returns when its rows are to be read anew.
 ///
@@ -48,9 +46,8 @@ pub(crate) async fn run(
         let question = *questions.borrow_and_update();
         let in_doubt = sent_up_to.is_some_and(|up_to| position <= up_to);
         let (database, table) = (Arc::clone(context.database()), Arc::clone(target));
-        let read = tokio::task::spawn_blocking(move || read_page(&database, &table, position));
-        let page = read.await.map_err(|error| MoveError::Internal(error.to_string()))??;
-        note_lag(context, at, &page);
+        let page = context.threads.run(move || read_page(&database, &table, position)).await?;
+        note_read(context, at, &page);
         let (then, next, changes) = (page.then.clone(), page.next, page.changes);
         send(context, target, page, in_doubt).await?;
         position = next;
@@ -58,11 +55,11 @@ pub(crate) async fn run(
         match then {
             Then::More => {}
             Then::End => {
-                note(context, at, 0.0);
+                with_waiting(context, at, Waiting::end);
                 context.drain.answer(at, question);
                 wait(context, &mut questions).await;
             }
-            Then::Truncate => truncate(context, target).await?,
+            Then::Truncate => context.target.truncate(target.table()).await?,
             Then::DeleteCounters(writes) => {
                 for write in &writes {
                     counters::delete(context, target, write).await?;
@@ -71,6 +68,14 @@ pub(crate) async fn run(
             Then::ReadAnew => {
                 begin_anew(context, at);
                 return context.save();
+            }
+            Then::Missed(reason) => {
+                begin_anew(context, at);
+                context.save()?;
+                return match is_watched(context, target.table()) {
+                    true => Ok(()),
+                    false => Err(MoveError::Table(reason.to_owned())),
+                };
             }
             Then::Stop(reason) => {
                 // The position is behind the change: a resumed move goes on there, with the table as it is then.
@@ -85,18 +90,25 @@ pub(crate) async fn run(
     }
 }
 
-fn note(context: &Context, at: usize, lag_s: f64) {
-    if let Some(lag) = context.lags.lock().get_mut(at) {
-        *lag = Some(lag_s);
+/// Whether the same table is there and watched, although it was not for a while.
+fn is_watched(context: &Context, table: &Table) -> bool {
+    let schema = context.database().schema();
+    schema.table(&table.keyspace, &table.name).is_some_and(|now| now.id == table.id && now.options.cdc)
+}
+
+fn with_waiting(context: &Context, at: usize, change: impl FnOnce(&mut Waiting, i64)) {
+    let now_us = context.database().wall_us();
+    if let Some(waiting) = context.waiting.lock().get_mut(at) {
+        change(waiting, now_us);
     }
 }
 
-/// The age of the first change that is not sent. A client's timestamp may be any, so it is held within the known.
-fn note_lag(context: &Context, at: usize, page: &Page) {
-    if let Some(first_us) = page.first_us {
-        let age_us = context.database().wall_us().saturating_sub(first_us).max(0);
-        note(context, at, age_us as f64 / US);
-    }
+fn note_read(context: &Context, at: usize, page: &Page) {
+    with_waiting(context, at, |waiting, now_us| match page.first_us {
+        Some(first_us) => waiting.read(Some(first_us), now_us),
+        None if matches!(page.then, Then::Truncate | Then::DeleteCounters(_)) => waiting.waits(now_us),
+        None => {}
+    });
 }
 
 async fn wait(context: &Context, questions: &mut watch::Receiver<u64>) {
@@ -130,11 +142,8 @@ async fn send(
     for name in page.counters {
         let (context, target) = (Arc::clone(context), Arc::clone(target));
         requests.spawn(async move {
-            let turn = context.target.pace.turn(1).await;
             let row = CounterRow { table: &target, name: &name, in_doubt };
-            let done = counters::make_equal(&context, &row).await;
-            drop(turn);
-            done
+            counters::make_equal(&context, &row).await
         });
     }
     for batch in page.batches {
@@ -153,8 +162,7 @@ async fn send(
         requests.spawn(async move {
             let turn = context.target.pace.turn(1).await;
             let (database, table, of) = (Arc::clone(context.database()), Arc::clone(&target), name.clone());
-            let present = tokio::task::spawn_blocking(move || lists::present(&database, &table, &of));
-            let state = present.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+            let state = context.threads.run(move || lists::present(&database, &table, &of)).await?;
             let now_s = context.database().now_s();
             let (table, name, state) = (&target, &name, &state);
             let list = SentList { table, name, state, may_be_there: true, newest_us, now_s };
@@ -171,14 +179,4 @@ async fn finish(requests: &mut JoinSet<Result<(), MoveError>>) -> Result<(), Mov
         ended.map_err(|error| MoveError::Internal(error.to_string()))??;
     }
     Ok(())
-}
-
-/// Truncates the table there.
-///
-/// # Errors
-/// As `Target::run`.
-pub(crate) async fn truncate(context: &Context, target: &TableTarget) -> Result<(), MoveError> {
-    let table = target.table();
-    let text = format!("TRUNCATE {}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
-    context.target.run(&text, Consistency::All).await
 }

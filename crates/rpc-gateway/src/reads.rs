@@ -1,6 +1,6 @@
 //! Runs a read: its statements page by page, whose rows go to the sink of the call.
 //!
-//! The first pages of several partitions are asked for at the same time; the rest follows while the sink takes the rows. A read of a
+//! The first pages of several partitions are asked for at the same time, as far as there is room for them; the rest follows while the sink takes the rows. A read of a
 //! range first asks for keys and then for each partition, because a partition without any of the wanted columns is part of its answer.
 
 use crate::errors::Work;
@@ -15,9 +15,11 @@ use helenus_model::partitions::KeyRange;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{key_values, quote_identifier};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 /// Partitions that are asked for at the same time.
 const PARTITIONS_AT_ONCE: usize = 16;
@@ -40,8 +42,15 @@ struct Start {
     /// The declared columns, if they are wanted and there are any.
     statics: Option<RowBuf>,
     statements: Vec<Bound>,
-    /// The first page of the first statement.
+    /// The first page of the first statement; `None`: it is not asked for yet.
     page: Option<OwnedAnswer>,
+}
+
+impl Start {
+    /// Whether there was no room for the first page.
+    fn lacks_room(&self) -> bool {
+        self.page.is_none() && !self.statements.is_empty()
+    }
 }
 
 /// Whether the read goes on with the next partition.
@@ -104,14 +113,28 @@ impl Reading<'_> {
                 self.runtime.spawn(async move { plan.begin(&sender, key).await })
             })
             .collect();
-        for task in tasks {
-            let begun = self.runtime.block_on(task);
-            let start = begun.map_err(|_| CqlError::Server("the gateway is stopping".to_owned()))??;
+        let mut tasks = tasks.into_iter();
+        let mut ready: VecDeque<Start> = VecDeque::new();
+        while let Some(start) = match ready.pop_front() {
+            Some(start) => Some(start),
+            None => tasks.next().map(|task| self.begun(task)).transpose()?,
+        } {
+            if start.lacks_room() {
+                // The pages of those behind it may have taken the room, and would keep it until this one is read.
+                for task in tasks.by_ref() {
+                    ready.push_back(Start { page: None, ..self.begun(task)? });
+                }
+            }
             if self.feed(start, is_range, (&mut *sink, &mut *rows))? == Next::Nothing {
                 return Ok(Next::Nothing);
             }
         }
         Ok(Next::Partition)
+    }
+
+    fn begun(&self, task: JoinHandle<Result<Start, CqlError>>) -> Result<Start, CqlError> {
+        let begun = self.runtime.block_on(task);
+        begun.map_err(|_| CqlError::Server("the gateway is stopping".to_owned()))?
     }
 
     /// Gives a partition to the sink, with further pages as it takes them.
@@ -300,7 +323,7 @@ impl Plan {
             false => None,
         };
         let page = match statements.first() {
-            Some(first) => Some(sender.page(first, None, self.page_rows).await?),
+            Some(first) => sender.page_ahead(first, self.page_rows).await?,
             None => None,
         };
         Ok(Start { key, statics, statements, page })
@@ -342,3 +365,6 @@ fn restrict_tokens(table: &Table, range: &KeyRange) -> (String, Vec<Vec<u8>>) {
     }
     (each.join(" AND "), values)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,33 +12,49 @@ use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, Consistency, ErrorCode, Query, QueryParameters, Request, StatementRef,
     Statements, Value, Values, Version,
 };
-use parking_lot::Mutex;
-use std::collections::HashMap;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use std::sync::Arc;
+use tokio::time::Instant;
 
-/// The most statements that are remembered. If there are more, all are forgotten.
-const STATEMENTS_MAX: usize = 10_000;
+/// The memory of the statements that are remembered, and what a usual one is taken to need.
+const BYTES_MAX: u64 = 32 << 20;
+const USUAL_BYTES: u64 = 4 << 10;
+/// A page that is too long for the room that there is, is asked for again with this part of its rows.
+const FEWER_ROWS: i32 = 8;
+
+#[derive(Clone)]
+struct ByText;
+
+impl Weighter<String, Arc<Statement>> for ByText {
+    fn weight(&self, _text: &String, statement: &Arc<Statement>) -> u64 {
+        statement.estimated_bytes()
+    }
+}
 
 /// The prepared statements of all families. They are the same for all roles: the cluster checks at each execution what a role may do.
-#[derive(Default)]
-pub(crate) struct Prepared(Mutex<HashMap<String, Arc<Statement>>>);
+///
+/// Clients choose the texts, with as many columns as a call has, so their bytes are limited, not their number.
+pub(crate) struct Prepared(Cache<String, Arc<Statement>, ByText>);
+
+impl Default for Prepared {
+    fn default() -> Prepared {
+        Prepared(Cache::with_weighter((BYTES_MAX / USUAL_BYTES) as usize, BYTES_MAX, ByText))
+    }
+}
 
 impl Prepared {
     /// Forgets all, because tables have changed.
     pub(crate) fn clear(&self) {
-        self.0.lock().clear();
+        self.0.clear();
     }
 
     async fn get(&self, cluster: &Cluster, text: &str) -> Result<Arc<Statement>, ClusterError> {
-        if let Some(known) = self.0.lock().get(text) {
-            return Ok(Arc::clone(known));
+        if let Some(known) = self.0.get(text) {
+            return Ok(known);
         }
         let statement = cluster.prepare(text, None).await?;
-        let mut known = self.0.lock();
-        if known.len() >= STATEMENTS_MAX {
-            known.clear();
-        }
-        known.insert(text.to_owned(), Arc::clone(&statement));
+        self.0.insert(text.to_owned(), Arc::clone(&statement));
         Ok(statement)
     }
 }
@@ -59,7 +75,7 @@ impl Sender {
         cql_error(error, work, self.consistency as u16)
     }
 
-    /// Runs a statement that reads, or a page of it.
+    /// Runs a statement that reads, or a page of it, with fewer rows than these if their answer is too long.
     ///
     /// # Errors
     /// Those of the cluster.
@@ -67,8 +83,37 @@ impl Sender {
         &self,
         bound: &Bound,
         state: Option<&[u8]>,
-        rows: i32,
+        mut rows: i32,
     ) -> Result<OwnedAnswer, CqlError> {
+        loop {
+            match self.whole_page(bound, state, rows).await {
+                Err(ClusterError::Call(CallError::TooLong { .. })) if rows > 1 => {
+                    rows = (rows / FEWER_ROWS).max(1);
+                }
+                other => return other.map_err(|error| self.error(error, Work::Read)),
+            }
+        }
+    }
+
+    /// The first page of a statement, which waits for its turn and is counted meanwhile; `None`: it is too long for the room that there
+    /// is.
+    ///
+    /// # Errors
+    /// Those of the cluster.
+    pub(crate) async fn page_ahead(&self, bound: &Bound, rows: i32) -> Result<Option<OwnedAnswer>, CqlError> {
+        match self.whole_page(bound, None, rows).await {
+            Ok(answer) => Ok(answer.counted(&self.cluster.options().answers)),
+            Err(ClusterError::Call(CallError::TooLong { .. })) => Ok(None),
+            Err(error) => Err(self.error(error, Work::Read)),
+        }
+    }
+
+    async fn whole_page(
+        &self,
+        bound: &Bound,
+        state: Option<&[u8]>,
+        rows: i32,
+    ) -> Result<OwnedAnswer, ClusterError> {
         let values: Vec<Value<'_>> = bound.values.iter().map(|value| Value::Bytes(value)).collect();
         let parameters = QueryParameters {
             consistency: self.consistency,
@@ -77,7 +122,7 @@ impl Sender {
             paging_state: state,
             ..QueryParameters::default()
         };
-        self.execute(&bound.text, &parameters).await.map_err(|error| self.error(error, Work::Read))
+        self.execute(&bound.text, &parameters).await
     }
 
     /// Runs a statement with conditions, whose answer says whether they held.
@@ -180,9 +225,9 @@ impl Sender {
         let token =
             first.and_then(|(statement, values)| statement.token(|marker| values.get(marker).copied()));
         let keyspace = first.and_then(|(statement, _)| statement.table_keyspace());
-        let mut last = None;
-        for node in self.cluster.plan(keyspace.zip(token)) {
-            match self.batch_at(&node, kind, (&statements, &values)).await {
+        let (mut last, until) = (None, self.cluster.until());
+        for node in self.cluster.plan_by_room(keyspace.zip(token)) {
+            match self.batch_at((&node, until), kind, (&statements, &values)).await {
                 Err(ClusterError::Call(error))
                     if !error.was_sent() && !matches!(error, CallError::Wire(_)) =>
                 {
@@ -196,7 +241,7 @@ impl Sender {
 
     async fn batch_at(
         &self,
-        node: &Node,
+        (node, until): (&Node, Instant),
         kind: BatchKind,
         (statements, values): (&[Arc<Statement>], &[Vec<Value<'_>>]),
     ) -> Result<(), ClusterError> {
@@ -204,7 +249,7 @@ impl Sender {
         loop {
             let mut known: Vec<Arc<NodeStatement>> = Vec::with_capacity(statements.len());
             for statement in statements {
-                known.push(self.cluster.prepare_at(node, statement).await?);
+                known.push(self.cluster.prepare_at(node, statement, until).await?);
             }
             let each = known.iter().zip(values).map(|(statement, values)| BatchStatement {
                 statement: StatementRef::Prepared(&statement.id),
@@ -214,8 +259,8 @@ impl Sender {
             let parameters = QueryParameters { consistency: self.consistency, ..QueryParameters::default() };
             let batch = Batch { kind, statements: Statements::Slice(&each), parameters };
             let connection =
-                node.connection().ok_or_else(|| ClusterError::NoNode { reason: node.error() })?;
-            let answer = connection.call(&Request::Batch(batch), &Extras::default()).await?;
+                node.connection_with_room().ok_or_else(|| ClusterError::NoNode { reason: node.error() })?;
+            let answer = connection.call_until(&Request::Batch(batch), &Extras::default(), until).await?;
             match answer.error()? {
                 None => return Ok(()),
                 Some(error) if error.detail.code() == ErrorCode::Unprepared && !is_repeated => {
@@ -254,11 +299,11 @@ pub(crate) async fn run(
             BoundValue::Unset => Value::Unset,
         })
         .collect();
-    let mut last = ClusterError::NoNode { reason: None };
-    for node in cluster.plan(None) {
-        let Some(mut connection) = node.connection() else { continue };
+    let (mut last, until) = (ClusterError::NoNode { reason: None }, cluster.until());
+    for node in cluster.plan_by_room(None) {
+        let Some(mut connection) = node.connection_with_room() else { continue };
         if let Some(keyspace) = request.keyspace.filter(|_| connection.version() < Version::V5) {
-            connection = node.connection_in(keyspace).await?;
+            connection = node.connection_in(keyspace, until).await?;
         }
         let parameters = QueryParameters {
             consistency: consistency(request.consistency),
@@ -267,7 +312,7 @@ pub(crate) async fn run(
             ..QueryParameters::default()
         };
         let query = Request::Query(Query { query: text, parameters });
-        match connection.call(&query, &Extras::default()).await {
+        match connection.call_until(&query, &Extras::default(), until).await {
             Ok(answer) => return Ok(answer),
             Err(error) if error.was_sent() => return Err(error.into()),
             Err(error) => last = error.into(),
@@ -275,3 +320,71 @@ pub(crate) async fn run(
     }
     Err(last)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use helenus_cluster::{AnswerRoom, ClusterOptions};
+
+    use super::scripted_node::{Then, node};
+    use super::*;
+
+    async fn cluster(then: Then, answers: &Arc<AnswerRoom>) -> Cluster {
+        let (address, _) = node(then).await;
+        let options = ClusterOptions {
+            answers: Arc::clone(answers),
+            timeout: Duration::from_secs(60),
+            ..ClusterOptions::new(vec![address])
+        };
+        Cluster::connect(options).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn statements_are_remembered_up_to_their_bytes() {
+        let (address, counts) = node(Then::Void).await;
+        let cluster = Cluster::connect(ClusterOptions::new(vec![address])).await.unwrap();
+        let prepared = Prepared::default();
+        for number in 0..64 {
+            let text = format!("SELECT {number} {}", "c, ".repeat(300_000));
+            prepared.get(&cluster, &text).await.unwrap();
+            assert!(prepared.0.weight() <= BYTES_MAX, "{}", prepared.0.weight());
+        }
+        let before = counts.prepared.load(Ordering::SeqCst);
+        for _ in 0..3 {
+            prepared.get(&cluster, "SELECT k").await.unwrap();
+        }
+        assert_eq!(counts.prepared.load(Ordering::SeqCst), before + 1, "a short one is remembered");
+        prepared.clear();
+        assert_eq!(prepared.0.weight(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_page_that_is_too_long_is_asked_for_with_fewer_rows() {
+        let answers = AnswerRoom::new(1 << 20);
+        let sender = Sender {
+            cluster: cluster(Then::Pages, &answers).await,
+            prepared: Arc::default(),
+            consistency: Consistency::One,
+            written: Arc::default(),
+        };
+        let bound = Bound { text: "SELECT v".to_owned(), values: Vec::new() };
+        assert!(sender.page_ahead(&bound, 1000).await.unwrap().is_none(), "it waits for its turn");
+        let page = sender.page(&bound, None, 1000).await.unwrap();
+        assert_eq!(page.rows().unwrap().row_count, 15);
+        assert!(answers.used() > 900_000, "{}", answers.used());
+        // A short one that waits is counted too.
+        let ahead = sender.page_ahead(&bound, 1).await.unwrap();
+        assert!(ahead.is_none(), "the first one has the room");
+        drop(page);
+        let ahead = sender.page_ahead(&bound, 1).await.unwrap().unwrap();
+        assert!(answers.used() >= 64 << 10);
+        drop(ahead);
+        assert_eq!(answers.used(), 0);
+    }
+}
+
+#[cfg(test)]
+#[path = "../../cluster/tests/nodes/scripted_node.rs"]
+pub(crate) mod scripted_node;

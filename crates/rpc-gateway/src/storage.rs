@@ -15,14 +15,16 @@ use helenus_cql::backend::{
     Answer, Identity, LoginRefused, Outcome, Request, ResultColumn, ResultColumns, RowsOut,
 };
 use helenus_cql::syntax::ast::Permission;
-use helenus_engine::Ticket;
 use helenus_engine::read::{ReadCommand, RowSink};
-use helenus_gateway::{Role, Roles, used_keyspace};
+use helenus_engine::{Listening, Ticket};
+use helenus_gateway::{LoginPlace, Role, Roles, is_select, used_keyspace};
 use helenus_host::Clock;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Schema, Table};
 use helenus_model::types::CqlType;
-use helenus_rpc::{CallOptions, FamilyChange, IndexEquality, LoggedIn, Storage, Swap};
+use helenus_rpc::{
+    CallOptions, FamilyChange, IndexEquality, LoggedIn, LoginTurn, LoginTurnFuture, Storage, Swap,
+};
 use helenus_wire::native::{BatchKind, ErrorCode, ResultMessage};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -174,6 +176,11 @@ async fn follow(shared: Weak<Shared>, mut events: Receiver<ClusterEvent>) {
     }
 }
 
+/// The address of a client; one without is on this machine.
+fn address(client: Option<IpAddr>) -> IpAddr {
+    client.unwrap_or(IpAddr::from([127, 0, 0, 1]))
+}
+
 fn not_logged_in() -> CqlError {
     CqlError::Unauthorized("You have not logged in".to_owned())
 }
@@ -281,7 +288,8 @@ impl Storage for ClusterTables {
         request: &Request<'_>,
         (rows, manner): (&mut dyn RowsOut, CallOptions<'_>),
     ) -> Result<Answer, CqlError> {
-        if let Some(keyspace) = used_keyspace(text) {
+        let used = used_keyspace(text).map_err(|refused| CqlError::Invalid(refused.message))?;
+        if let Some(keyspace) = used {
             // Connections are shared, so their keyspace must not change.
             return match self.schema().keyspaces.contains_key(keyspace.as_str()) {
                 true => Ok(Outcome::UsedKeyspace(keyspace.into()).into()),
@@ -332,10 +340,41 @@ impl Storage for ClusterTables {
         self.shared.roles.are_needed()
     }
 
-    fn log_in(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<LoggedIn, LoginRefused> {
+    fn login_turn(&self, user: &str, client: Option<IpAddr>) -> Option<LoginTurnFuture> {
+        if !self.has_logins() {
+            return None;
+        }
+        let (mut sender, receiver) = tokio::sync::oneshot::channel();
+        let (roles, user) = (Arc::clone(&self.shared.roles), user.to_owned());
+        // In the runtime of the gateway, whose tasks look for room: the caller's may end before.
+        self.runtime.spawn(async move {
+            tokio::select! {
+                place = roles.place(&user, address(client)) => {
+                    // Who has gone meanwhile gives the place back.
+                    let _ = sender.send(place);
+                }
+                () = sender.closed() => {}
+            }
+        });
+        Some(Box::pin(async move { Some(Arc::new(receiver.await.ok()??) as LoginTurn) }))
+    }
+
+    fn log_in(
+        &self,
+        user: &str,
+        password: &str,
+        (client, turn): (Option<IpAddr>, Option<&LoginTurn>),
+    ) -> Result<LoggedIn, LoginRefused> {
         let login = Login { user: user.to_owned(), password: password.to_owned() };
-        let from = client.unwrap_or(IpAddr::from([127, 0, 0, 1]));
-        match self.runtime.block_on(self.shared.roles.log_in(login, from)) {
+        let (roles, from) = (&self.shared.roles, address(client));
+        let place = turn.and_then(|turn| turn.downcast_ref::<LoginPlace>().cloned());
+        let checked = self.runtime.block_on(async {
+            match place {
+                Some(place) => roles.log_in_at(place, login, from).await,
+                None => roles.log_in(login, from).await,
+            }
+        });
+        match checked {
             Ok(role) => Ok(LoggedIn { identity: Identity::of_role(user).at(client), handle: Some(role) }),
             Err(refused) => {
                 let text = refused.error.message;
@@ -367,14 +406,45 @@ impl Storage for ClusterTables {
         Ok(0)
     }
 
-    fn on_written(&self, _listener: Box<dyn Fn() + Send + Sync>) {}
+    fn on_written(&self, _listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        Listening::default()
+    }
 
     fn write_out(&self) -> Result<(), helenus_engine::Error> {
         Ok(())
     }
 }
 
-/// Whether a text begins with SELECT. One behind a comment does not, and counts as a write.
-fn is_select(text: &str) -> bool {
-    text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statements::scripted_node::{Then, node};
+    use helenus_cluster::ClusterOptions;
+    use helenus_gateway::RolesOptions;
+
+    /// Logins that have to wait for room do so without a thread, and without being in the way of others.
+    #[tokio::test]
+    async fn a_login_waits_for_its_turn_without_a_thread() {
+        let (address, _) = node(Then::Void).await;
+        let options = ClusterOptions { connections: 1, ..ClusterOptions::new(vec![address]) };
+        let cluster = Cluster::connect(options).await.unwrap();
+        let roles = Roles::new(cluster, RolesOptions { are_needed: true, allows_default_password: false });
+        let roles = Arc::new(roles);
+        let clock = helenus_host::real::host().clock;
+        let tables = ClusterTables::new(Arc::clone(&roles), clock).await.unwrap();
+        let (guesser, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let turn = |client| tables.login_turn("app", Some(client)).expect("clients log in");
+        let mut places = Vec::new();
+        for _ in 0..4 {
+            places.push(turn(guesser).await.expect("as many of an address have a place"));
+        }
+        let waiting = tokio::spawn(turn(guesser));
+        let given_up = tokio::spawn(turn(guesser));
+        assert!(turn(other).await.is_some());
+        assert!(!waiting.is_finished() && !given_up.is_finished());
+        given_up.abort();
+        assert!(given_up.await.is_err());
+        places.pop();
+        assert!(waiting.await.unwrap().is_some());
+    }
 }

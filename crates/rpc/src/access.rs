@@ -6,14 +6,15 @@
 use crate::context::{CallContext, Rpc};
 use crate::error::{Result, RpcError};
 use crate::session::{Asks, Session};
-use crate::storage::LoggedIn;
+use crate::storage::{LoggedIn, LoginTurnFuture};
 use helenus_cql::CqlError;
-use helenus_cql::backend::{Backend, LoginProof, LoginRefused};
+use helenus_cql::backend::{Backend, Identity, LoginProof, LoginRefused};
 use helenus_cql::syntax::ast::Permission;
 use helenus_model::schema::Table;
 use helenus_wire::thrift::{
     AuthenticationRequest, Exception, Field, Message, MessageHead, Method, Reader, args,
 };
+use std::net::IpAddr;
 
 /// The refusal of a login that finds no room among those that wait.
 const TOO_MANY_LOGINS: &str = "Too many logins wait; try again later";
@@ -95,6 +96,12 @@ impl Rpc {
         self.storage.has_logins()
     }
 
+    /// Waits until a login as `role` may be checked, without a thread; its value goes into `CallOptions::login_turn`. `None`: it need not
+    /// wait.
+    pub fn login_turn(&self, role: &str, client: Option<IpAddr>) -> Option<LoginTurnFuture> {
+        self.storage.login_turn(role, client)
+    }
+
     /// Refuses every call but `login` before the login, and notes what the call needs.
     pub(crate) fn admit(&self, method: Method, work: &mut CallContext<'_>) -> Result<()> {
         let may_block = work.manner.may_block;
@@ -102,7 +109,17 @@ impl Rpc {
         if method == Method::Login {
             return Ok(());
         }
-        self.storage.check_permissions(&work.session.identity, &[], ("", ""), may_block)?;
+        match self.storage.check_permissions(&work.session.identity, &[], ("", ""), may_block) {
+            Ok(()) => {}
+            Err(error) => {
+                if matches!(error, CqlError::SessionEnded(_)) {
+                    // The role may be allowed to log in again, on another connection.
+                    work.session.identity = Identity::default();
+                    work.session.is_over = true;
+                }
+                return Err(error.into());
+            }
+        }
         if adds_data(method) {
             self.check_disk()?;
         }
@@ -162,12 +179,12 @@ impl Rpc {
             return Err(RpcError::WouldBlock);
         }
         let client = work.session.client.map(|client| client.ip());
-        match self.storage.log_in(&user, &password, client) {
+        match self.storage.log_in(&user, &password, (client, work.manner.login_turn)) {
             Ok(LoggedIn { identity, handle }) => {
                 (work.session.identity, work.session.login) = (identity, handle);
             }
             Err(LoginRefused { error, wait }) => {
-                work.session.login_delay = wait;
+                work.session.login_delay = work.session.login_delay.saturating_add(wait);
                 return match error {
                     CqlError::BadCredentials(why) | CqlError::Overloaded(why) => refused(why),
                     error => Err(error.into()),

@@ -1,7 +1,7 @@
 //! How a call may be executed: whether it may block, at which consistency level, as whom.
 
 use crate::error::{Result, RpcError};
-use helenus_cql::backend::ANALYSED_AT_ONCE_BYTES;
+use helenus_cql::backend::{ANALYSED_AT_ONCE_BYTES, AnswerMemory, Identity, InFlight};
 use helenus_engine::ReadRequest;
 use helenus_engine::read::Probe;
 use helenus_model::mutation::Mutation;
@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a storage keeps for a client that has logged in, for as long as the client's session.
 pub type LoginHandle = Arc<dyn Any + Send + Sync>;
+
+/// The turn of a login that is to be checked, until all copies are dropped.
+pub type LoginTurn = Arc<dyn Any + Send + Sync>;
 
 /// The consistency level's number in the native protocol.
 pub(crate) fn native_level(level: ConsistencyLevel) -> u16 {
@@ -31,6 +34,31 @@ pub(crate) fn native_level(level: ConsistencyLevel) -> u16 {
     }
 }
 
+/// A call among those in flight of its client's role, until this is dropped: from its arrival until its answer may be sent.
+#[derive(Debug)]
+pub struct Arrival {
+    /// `None`: nothing is counted for the role, or there is no room.
+    in_flight: Option<InFlight>,
+    /// Why the role may have no further call in flight.
+    pub(crate) refusal: Option<String>,
+}
+
+impl Arrival {
+    /// Counts a call of this many bytes.
+    #[inline]
+    pub(crate) fn of(identity: &Identity, bytes: usize) -> Arrival {
+        match identity.begin(bytes) {
+            Ok(in_flight) => Arrival { in_flight, refusal: None },
+            Err(refusal) => Arrival { in_flight: None, refusal: Some(refusal.to_string()) },
+        }
+    }
+
+    /// What keeps the call counted.
+    pub fn into_in_flight(self) -> Option<InFlight> {
+        self.in_flight
+    }
+}
+
 /// How a call may be executed.
 #[derive(Clone, Copy)]
 pub struct CallOptions<'a> {
@@ -44,8 +72,20 @@ pub struct CallOptions<'a> {
     pub consistency: u16,
     /// Whether a login is refused unchecked, because too many wait.
     pub refuses_login: bool,
+    /// Why no call is run at all now.
+    pub refused: Option<&'a str>,
+    /// When a read ends, by the limit of the client's role. The call sets it.
+    pub deadline_ns: Option<u64>,
+    /// The client, if its role has limits. The call sets it.
+    pub limited: Option<&'a Identity>,
+    /// What its answer takes of the memory of the client's role. The call sets it.
+    pub memory: Option<&'a Mutex<AnswerMemory>>,
+    /// The call among those of the client's role, where its caller has counted it; else it counts until the call returns.
+    pub arrival: Option<&'a Arrival>,
     /// What the storage keeps of the client's login. The session sets it.
     pub login: Option<&'a LoginHandle>,
+    /// The turn of a login that has waited for it (`Rpc::login_turn`).
+    pub login_turn: Option<&'a LoginTurn>,
 }
 
 impl Default for CallOptions<'_> {
@@ -58,7 +98,13 @@ impl Default for CallOptions<'_> {
             cancelled: None,
             consistency,
             refuses_login: false,
+            refused: None,
+            deadline_ns: None,
+            limited: None,
+            memory: None,
+            arrival: None,
             login: None,
+            login_turn: None,
         }
     }
 }
@@ -71,7 +117,12 @@ impl<'a> CallOptions<'a> {
 
     /// The engine's parameters of a read.
     pub(crate) fn read(self) -> ReadRequest<'a> {
-        ReadRequest { may_block: self.may_block, cancelled: self.cancelled, ..ReadRequest::default() }
+        ReadRequest {
+            may_block: self.may_block,
+            deadline_ns: self.deadline_ns,
+            cancelled: self.cancelled,
+            ..ReadRequest::default()
+        }
     }
 
     /// Defers a long statement until the call may block, because parsing takes time in proportion to its bytes.

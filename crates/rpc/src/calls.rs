@@ -7,6 +7,7 @@ use crate::error::{Result, RpcError};
 use crate::session::Session;
 use crate::trace;
 use helenus_cql::CqlError;
+use helenus_cql::backend::Identity;
 use helenus_engine::account;
 use helenus_engine::read::Probe;
 use helenus_engine::{Ticket, contain};
@@ -15,6 +16,7 @@ use helenus_wire::thrift::{
     ThriftError, Type, put_failure,
 };
 use parking_lot::Mutex;
+use std::time::Duration;
 
 /// Messages of this size or more are charged to the memory account.
 pub const LARGE_MESSAGE_BYTES: usize = 256 << 10;
@@ -37,6 +39,9 @@ pub enum CallOutcome {
     /// The client is gone (`CallOptions::cancelled`). Nothing was written, and it is not a failure.
     Cancelled,
 }
+
+/// The most that is quoted of the name of an unknown method, bytes.
+const NAME_BYTES_MAX: usize = 256;
 
 /// Maximum bytes of a message that is handled on the listener's thread.
 const MESSAGE_AT_ONCE_BYTES: usize = 1 << 20;
@@ -69,6 +74,12 @@ fn room_for(
 }
 
 impl Rpc {
+    /// The monotonic time in a while, for a storage of this process.
+    fn ns_in(&self, time: Duration) -> Option<u64> {
+        let now_ns = self.storage.local()?.database().host().clock.monotonic_ns();
+        Some(now_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// Answers a message. The answer is appended to `out`.
     ///
     /// # Errors
@@ -88,7 +99,9 @@ impl Rpc {
             return Ok(CallOutcome::Refused(Refused::of_failure(failure.0, failure.1)));
         }
         let Some(method) = Method::of_name(head.name) else {
-            let text = format!("Invalid method name: '{}'", String::from_utf8_lossy(head.name));
+            // A name may be as long as a message.
+            let name = head.name.get(..NAME_BYTES_MAX).unwrap_or(head.name);
+            let text = format!("Invalid method name: '{}'", String::from_utf8_lossy(name));
             let failure = (ApplicationFailure::UnknownMethod, &*text);
             put_failure((head.name, head.number), failure, message.framing, out);
             return Ok(CallOutcome::Refused(Refused::of_failure(failure.0, failure.1)));
@@ -99,20 +112,55 @@ impl Rpc {
         let traced = self.storage.local().and_then(|local| trace::begin(method, session, local.database()));
         let probe = traced.as_ref().map(|_| Mutex::new(Probe::default()));
         let login = session.login.clone();
-        let manner = CallOptions { probe: probe.as_ref().or(manner.probe), login: login.as_ref(), ..manner };
+        let limited = session.identity.is_limited().then(|| session.identity.clone());
+        let own = match manner.arrival {
+            Some(_) => None,
+            None => Some(session.arrive(message.bytes.len())),
+        };
+        let refusal = manner.arrival.or(own.as_ref()).and_then(|arrival| arrival.refusal.as_ref());
+        let timeout = limited.as_ref().and_then(Identity::statement_timeout);
+        let deadline_ns = timeout.and_then(|time| self.ns_in(time));
+        let memory = Mutex::default();
+        let manner = CallOptions {
+            probe: probe.as_ref().or(manner.probe),
+            login: login.as_ref(),
+            deadline_ns,
+            limited: limited.as_ref(),
+            memory: Some(&memory),
+            ..manner
+        };
         let mut work = CallContext { session, manner, reply, out };
         let arguments = reader.clone();
-        let has_room = room_for(message.bytes, &arguments, manner.may_block);
+        // A call that is refused needs no memory, and is refused where nothing may wait.
+        let is_refused = manner.refused.is_some() || refusal.is_some() || manner.refuses_login;
+        let has_room = match is_refused {
+            true => Ok(()),
+            false => room_for(message.bytes, &arguments, manner.may_block),
+        };
+        let has_room = has_room.map_err(|refusal| RpcError::from(CqlError::from(refusal)));
+        // The exception for a server that cannot serve has no text.
+        let refused = |why: &str| RpcError::Thrown(Exception::InvalidRequest(why.to_owned()));
+        let refusal = manner.refused.or(refusal.map(String::as_str)).map(refused);
         // A panic fails only this call, and the connection stays open. The panic hook has logged it.
-        let done = contain(|| match has_room {
+        let done = contain(|| match has_room.and_then(|()| refusal.map_or(Ok(()), Err)) {
             Ok(()) if is_long(method, message.bytes.len()) && !manner.may_block => Err(RpcError::WouldBlock),
             Ok(()) => {
                 self.admit(method, &mut work).and_then(|()| self.dispatch(method, &mut reader, &mut work))
             }
-            Err(refusal) => Err(CqlError::from(refusal).into()),
+            Err(refusal) => Err(refusal),
         });
         let done = done
             .unwrap_or_else(|_| Err(RpcError::Internal("a bug; the server's log has its place".to_owned())));
+        let is_late =
+            |deadline_ns: u64| self.ns_in(Duration::ZERO).is_some_and(|now_ns| now_ns >= deadline_ns);
+        let done = match (done, &limited, timeout) {
+            (Err(RpcError::Thrown(Exception::TimedOut)), Some(limited), Some(time))
+                if deadline_ns.is_some_and(is_late) =>
+            {
+                Err(limited.timed_out(time).into())
+            }
+            (done, ..) => done,
+        };
         if let (Some(traced), Some(probe)) = (traced, probe) {
             match done {
                 // The call runs again where it may block, and is traced then.

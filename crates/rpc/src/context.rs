@@ -7,7 +7,7 @@ use crate::prepared::PreparedStatements;
 use crate::session::Session;
 use crate::storage::Storage;
 use helenus_cql::LocalBackend;
-use helenus_engine::Ticket;
+use helenus_engine::{Listening, Ticket};
 use helenus_wire::thrift::Reply;
 use std::sync::Arc;
 
@@ -40,9 +40,9 @@ impl Rpc {
         }
     }
 
-    /// Calls `listener` whenever answers that are held may be ready to be sent.
-    pub fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        self.storage.on_written(listener);
+    /// Calls `listener` whenever answers that are held may be ready to be sent, for as long as the result lives.
+    pub fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        self.storage.on_written(listener)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::context::Rpc;
 use crate::session::Session;
-use crate::statement::text;
+use crate::statement::{subject as subject_of_cql2, text};
 use helenus_cql::audit::{EventType, Subject};
 use helenus_cql::backend::Backend;
 use helenus_wire::thrift::{
@@ -134,9 +134,21 @@ impl Rpc {
         let role = session.identity.role.clone();
         let Some(method) = method else {
             let text = "a message that is no call".to_owned();
-            let subject = Subject { event: EventType::RequestFailure, keyspace: None, scope: None };
+            let subject = Subject::bare(EventType::RequestFailure);
             return CallDescription { is_statement: false, text, key: None, subject, role };
         };
+        // A stranger's call is not looked at more closely than its refusal did: a compressed statement may be a thousand times
+        // as long as its message, and whatever is written of it takes the log's room.
+        if self.has_logins() && role.is_none() && method != Method::Login {
+            let subject = Subject::bare(event_of(method));
+            return CallDescription {
+                is_statement: false,
+                text: method.name().to_owned(),
+                key: None,
+                subject,
+                role,
+            };
+        }
         if let Some(text) = self.statement_of(method, reader.clone()) {
             let subject = self.subject_of_statement(method, &text, session);
             return CallDescription { is_statement: true, text, key: None, subject, role };
@@ -152,13 +164,21 @@ impl Rpc {
     }
 
     fn subject_of_statement(&self, method: Method, text: &str, session: &Session) -> Subject {
-        let found = self.storage.local().and_then(|local| local.subject(text, session.keyspace.as_deref()));
-        let found = found.map(|found| (*found).clone());
-        let bare = Subject { event: event_of(method), keyspace: None, scope: None };
-        let subject = found.unwrap_or(bare);
+        let keyspace = session.keyspace.as_deref();
+        let found = match method {
+            Method::ExecuteCqlQuery | Method::PrepareCqlQuery | Method::ExecutePreparedCqlQuery => {
+                subject_of_cql2(text, keyspace)
+            }
+            _ => {
+                let local = self.storage.local();
+                local.and_then(|local| local.subject(text, keyspace)).map(|found| (*found).clone())
+            }
+        };
+        let subject = found.unwrap_or(Subject::bare(event_of(method)));
         match method {
+            // Nothing of a batch has been done.
             Method::PrepareCqlQuery | Method::PrepareCql3Query => {
-                Subject { event: EventType::PrepareStatement, ..subject }
+                Subject { event: EventType::PrepareStatement, parts: Box::default(), ..subject }
             }
             _ => subject,
         }
@@ -243,7 +263,11 @@ fn subject_of_call(method: Method, reader: Reader<'_>, session: &Session) -> Sub
     let in_use = session.keyspace.as_deref().map(Box::from);
     let mut named = reader.clone();
     let (keyspace, scope): (Option<Box<str>>, Option<Box<str>>) = match method {
-        Method::SetKeyspace | Method::SystemDropKeyspace | Method::DescribeKeyspace => {
+        Method::SetKeyspace
+        | Method::SystemDropKeyspace
+        | Method::DescribeKeyspace
+        | Method::DescribeRing
+        | Method::DescribeLocalRing => {
             (args::OfKeyspace::read(&mut named).ok().map(|asked| asked.keyspace.into()), None)
         }
         Method::SystemAddKeyspace | Method::SystemUpdateKeyspace => {
@@ -265,7 +289,7 @@ fn subject_of_call(method: Method, reader: Reader<'_>, session: &Session) -> Sub
             (in_use, (!families.is_empty()).then(|| families.join(",").into()))
         }
     };
-    Subject { event, keyspace, scope }
+    Subject { keyspace, scope, ..Subject::bare(event) }
 }
 
 /// The column families of a call, and its key if it has one.
@@ -291,6 +315,16 @@ fn about(method: Method, mut reader: Reader<'_>) -> (BTreeSet<String>, Option<St
         Method::GetIndexedSlices => {
             args::GetIndexedSlices::read(reader).map(|asked| one(asked.column_parent.column_family, None))
         }
+        Method::GetPagedSlice => {
+            args::GetPagedSlice::read(reader).map(|asked| one(asked.column_family, None))
+        }
+        Method::GetMultiSlice => args::GetMultiSlice::read(reader).map(|asked| {
+            let family = asked.request.column_parent.as_ref().map(|parent| parent.column_family);
+            family.map(|family| one(family, asked.request.key)).unwrap_or_default()
+        }),
+        Method::DescribeSplits | Method::DescribeSplitsEx => {
+            args::DescribeSplits::read(reader).map(|asked| one(asked.column_family, None))
+        }
         Method::Insert => {
             args::Insert::read(reader).map(|asked| one(asked.column_parent.column_family, Some(asked.key)))
         }
@@ -309,7 +343,33 @@ fn about(method: Method, mut reader: Reader<'_>) -> (BTreeSet<String>, Option<St
             (of_rows.map(|(family, _)| (*family).to_owned()).collect(), None)
         }),
         Method::Truncate => args::OfColumnFamily::read(reader).map(|asked| one(asked.column_family, None)),
-        _ => return (BTreeSet::new(), None),
+        // Calls about no family, those whose subject is found elsewhere, and statements, whose text says what they are about.
+        Method::Login
+        | Method::SetKeyspace
+        | Method::DescribeSchemaVersions
+        | Method::DescribeKeyspaces
+        | Method::DescribeClusterName
+        | Method::DescribeVersion
+        | Method::DescribeRing
+        | Method::DescribeLocalRing
+        | Method::DescribeTokenMap
+        | Method::DescribePartitioner
+        | Method::DescribeSnitch
+        | Method::DescribeKeyspace
+        | Method::TraceNextQuery
+        | Method::SystemAddColumnFamily
+        | Method::SystemDropColumnFamily
+        | Method::SystemUpdateColumnFamily
+        | Method::SystemAddKeyspace
+        | Method::SystemDropKeyspace
+        | Method::SystemUpdateKeyspace
+        | Method::SetCqlVersion
+        | Method::ExecuteCqlQuery
+        | Method::ExecuteCql3Query
+        | Method::PrepareCqlQuery
+        | Method::PrepareCql3Query
+        | Method::ExecutePreparedCqlQuery
+        | Method::ExecutePreparedCql3Query => return (BTreeSet::new(), None),
     };
     found.unwrap_or_default()
 }

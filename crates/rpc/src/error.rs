@@ -1,6 +1,7 @@
 //! The errors of a call, and the exceptions that clients get for them.
 
 use helenus_cql::CqlError;
+use helenus_cql::backend::is_role_limit;
 use helenus_engine::Error as EngineError;
 use helenus_model::types::TypeError;
 use helenus_wire::thrift::{Exception, ThriftError};
@@ -61,10 +62,14 @@ impl From<CqlError> for RpcError {
     /// As `ThriftConversion`: errors of a request become invalid requests, failures of a replica become timeouts.
     fn from(error: CqlError) -> RpcError {
         let text = error.to_string();
+        // Unavailable, which other overload is, has no text, and this one says what to change.
+        if is_role_limit(&error) {
+            return RpcError::Thrown(Exception::InvalidRequest(text));
+        }
         RpcError::Thrown(match error {
             CqlError::WouldBlock => return RpcError::WouldBlock,
             CqlError::Cancelled => return RpcError::Cancelled,
-            CqlError::Unauthorized(_) => return RpcError::Unauthorized(text),
+            CqlError::Unauthorized(_) | CqlError::SessionEnded(_) => return RpcError::Unauthorized(text),
             CqlError::Protocol(_)
             | CqlError::Syntax(_)
             | CqlError::Invalid(_)

@@ -30,11 +30,11 @@ mod validate;
 mod write;
 
 pub use access::role_to_log_in;
-pub use call_options::{CallOptions, LoginHandle};
+pub use call_options::{Arrival, CallOptions, LoginHandle, LoginTurn};
 pub use calls::CallOutcome;
 pub use context::Rpc;
 pub use describe_call::{CallDescription, Refused, RefusedKind};
 pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;
-pub use storage::{FamilyChange, IndexEquality, LoggedIn, Storage, Swap};
+pub use storage::{FamilyChange, IndexEquality, LoggedIn, LoginTurnFuture, Storage, Swap};

@@ -1,6 +1,6 @@
 //! The state of a connection between its calls.
 
-use crate::call_options::LoginHandle;
+use crate::call_options::{Arrival, LoginHandle};
 use crate::family::Family;
 use helenus_cql::backend::{ClientCertificate, Identity};
 use helenus_cql::syntax::ast::Permission;
@@ -32,6 +32,8 @@ impl Asks {
 /// The state of one client.
 #[derive(Default)]
 pub struct Session {
+    /// Its role may not be used any more: its connection is to end.
+    pub(crate) is_over: bool,
     /// The keyspace that `set_keyspace` or USE has chosen.
     pub(crate) keyspace: Option<Arc<str>>,
     /// The identity of the client.
@@ -40,7 +42,7 @@ pub struct Session {
     pub(crate) login: Option<LoginHandle>,
     /// What the call that runs needs on the column families that it names.
     pub(crate) asks: Asks,
-    /// How long the answer to a failed login is to wait.
+    /// How long the answers to failed logins are to wait, in all since the delay was last taken.
     pub(crate) login_delay: Duration,
     /// The address of the client.
     pub(crate) client: Option<SocketAddr>,
@@ -62,7 +64,7 @@ impl Session {
         Session { client, certificate, ..Session::default() }
     }
 
-    /// How long the answer to the last call is to wait: that of a login that failed.
+    /// How long the answers to the calls since the last time are to wait: those of logins that failed.
     pub fn take_login_delay(&mut self) -> Duration {
         std::mem::take(&mut self.login_delay)
     }
@@ -70,6 +72,23 @@ impl Session {
     /// Whether its client has logged in, or needs no login.
     pub fn has_role(&self) -> bool {
         self.identity.role.is_some()
+    }
+
+    /// Whether the session has ended, because its role was dropped or may not log in any more. The connection ends with
+    /// the answer that says so.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Counts a call of this many bytes among those in flight of its role.
+    #[inline]
+    pub fn arrive(&self, bytes: usize) -> Arrival {
+        Arrival::of(&self.identity, bytes)
+    }
+
+    /// The name of its role, if its client has logged in.
+    pub fn role(&self) -> Option<&Arc<str>> {
+        self.identity.role.as_ref()
     }
 
     /// A cached column family of the keyspace in use, if the cache has this schema epoch.

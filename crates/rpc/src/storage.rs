@@ -3,20 +3,24 @@
 //! A call becomes a `ReadCommand` or a `Mutation`, whoever runs it. What needs more than that (conditions, changes of families, prepared
 //! statements) the local database does in its own ways; elsewhere it is one of the requests below. Traces are local alone.
 
-use crate::call_options::{CallOptions, LoginHandle};
+use crate::call_options::{CallOptions, LoginHandle, LoginTurn};
 use helenus_cql::CqlError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Answer, Backend, Identity, LoginRefused, Request, RowsOut};
 use helenus_cql::syntax::ast::Permission;
 use helenus_engine::read::{ReadCommand, RowSink};
-use helenus_engine::{TableStatus, Ticket, read_indexed};
+use helenus_engine::{Listening, TableStatus, Ticket, read_indexed};
 use helenus_model::index::IndexSearch;
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Schema, Table};
 use helenus_model::types::CqlType;
 use parking_lot::Mutex;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+
+/// Waits for the turn of a login.
+pub type LoginTurnFuture = Pin<Box<dyn Future<Output = Option<LoginTurn>> + Send>>;
 
 /// A client that has logged in.
 pub struct LoggedIn {
@@ -181,11 +185,22 @@ pub trait Storage: Send + Sync {
     /// Whether clients have to log in.
     fn has_logins(&self) -> bool;
 
-    /// Logs in by name and password. May block.
+    /// Waits until a login as this role may be checked, where the storage bounds checks by turns of its own; `None` where it does not. No
+    /// thread is needed meanwhile, however long it takes. The future's value goes to `log_in`; `None`: too many wait.
+    fn login_turn(&self, _user: &str, _client: Option<IpAddr>) -> Option<LoginTurnFuture> {
+        None
+    }
+
+    /// Logs in by name and password. May block. `turn`: the login's turn, if it has waited for it.
     ///
     /// # Errors
     /// The login is refused, or cannot be checked.
-    fn log_in(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<LoggedIn, LoginRefused>;
+    fn log_in(
+        &self,
+        user: &str,
+        password: &str,
+        from: (Option<IpAddr>, Option<&LoginTurn>),
+    ) -> Result<LoggedIn, LoginRefused>;
 
     /// Checks that a client has logged in, and, where nobody else does, that it has these permissions on a table.
     ///
@@ -205,8 +220,8 @@ pub trait Storage: Send + Sync {
     /// The client may not read it.
     fn rows_known(&self, table: &Table, manner: CallOptions<'_>) -> Result<u64, CqlError>;
 
-    /// Calls `listener` whenever tickets may have become ready.
-    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>);
+    /// Calls `listener` whenever tickets may have become ready, for as long as the result lives.
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening;
 
     /// Hands the written log records to the operating system.
     ///
@@ -270,7 +285,7 @@ impl Storage for Arc<LocalBackend> {
         _is_atomic: bool,
         manner: CallOptions<'_>,
     ) -> Result<Ticket, CqlError> {
-        let ticket = self.database().write_stamped_by_clients(mutation, manner.may_block)?;
+        let ticket = self.database().write_stamped_by_clients(mutation, manner.read())?;
         manner.wrote(mutation);
         Ok(ticket)
     }
@@ -309,7 +324,12 @@ impl Storage for Arc<LocalBackend> {
         self.authenticator().is_some()
     }
 
-    fn log_in(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<LoggedIn, LoginRefused> {
+    fn log_in(
+        &self,
+        user: &str,
+        password: &str,
+        (client, _turn): (Option<IpAddr>, Option<&LoginTurn>),
+    ) -> Result<LoggedIn, LoginRefused> {
         let identity = self.log_in_by_password(user, password, client)?;
         Ok(LoggedIn { identity, handle: None })
     }
@@ -331,8 +351,8 @@ impl Storage for Arc<LocalBackend> {
         Ok(known.map_or(0, |known| known.partitions.saturating_add(known.memtable_rows)))
     }
 
-    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        self.database().on_written(listener);
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        self.database().on_written(listener)
     }
 
     fn write_out(&self) -> Result<(), helenus_engine::Error> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use helenus_cql::backend::*;
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
-use helenus_engine::{Database, DatabaseOptions, SchemaChange, Ticket};
+use helenus_engine::{Database, DatabaseOptions, Listening, SchemaChange, Ticket};
 use helenus_model::schema::Schema;
 use helenus_server::native::{Limits, NativeServer};
 use parking_lot::RwLock;
@@ -116,12 +116,12 @@ impl Backend for Canned {
         Ok(Outcome::Done(Ticket::ready()).into())
     }
 
-    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) {
-        self.local.on_schema_change(listener);
+    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) -> Listening {
+        self.local.on_schema_change(listener)
     }
 
-    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        self.local.on_written(listener);
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        self.local.on_written(listener)
     }
 
     fn record_trace(&self, trace: &Trace<'_>) -> Result<(), CqlError> {

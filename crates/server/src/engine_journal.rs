@@ -1,12 +1,14 @@
 //! Writes the engine's events to the log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use helenus_cql::guardrails::Guardrails;
 use helenus_cql::{counted, partition_key_text};
 use helenus_engine::{
     ClockJump, Error, Event, Journal, LargePartition, PartitionLimits, SchemaChange, SchemaChangeKind,
 };
+use helenus_host::account;
 use helenus_model::schema::Table;
 use parking_lot::Mutex;
 
@@ -18,13 +20,16 @@ pub struct EngineJournal {
     log: Arc<Log>,
     policies: Arc<FailurePolicies>,
     guardrails: Mutex<Guardrails>,
+    /// Surplus bytes of the memory account that were logged.
+    surplus: AtomicU64,
 }
 
 impl EngineJournal {
     /// A journal for one database.
     pub fn new(log: &Arc<Log>, policies: &Arc<FailurePolicies>) -> EngineJournal {
         let guardrails = Mutex::default();
-        EngineJournal { log: Arc::clone(log), policies: Arc::clone(policies), guardrails }
+        let (log, policies) = (Arc::clone(log), Arc::clone(policies));
+        EngineJournal { log, policies, guardrails, surplus: AtomicU64::new(0) }
     }
 
     /// Sets the guardrails on partitions.
@@ -48,10 +53,39 @@ impl EngineJournal {
         }
     }
 
+    /// Logs a fault of the memory account, which mends itself, and which nothing else shows. Called at each flush.
+    fn look_at_account(&self) {
+        let surplus = account::metrics().surplus;
+        if self.surplus.fetch_max(surplus, Ordering::Relaxed) < surplus {
+            let text =
+                format!("{surplus} bytes of memory_limit were given back but not held, a bug of the server");
+            self.log.write(Level::Error, &Entry::new("memory_account", text).with("bytes", surplus));
+        }
+    }
+
     fn failed(&self, table: Option<&Table>, (event, what): (&'static str, &str), error: &Error) {
+        self.log_failed(table, (event, what), error, &[]);
+    }
+
+    fn log_failed(
+        &self,
+        table: Option<&Table>,
+        (event, what): (&'static str, &str),
+        error: &Error,
+        left_out: &[String],
+    ) {
         let name = table.map(name_of);
         let of = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
-        let mut entry = Entry::new(event, format!("{of}{what}: {error}")).with("error", error.to_string());
+        let out = if left_out.is_empty() {
+            String::new()
+        } else {
+            format!("; it is compacted without {} for now", left_out.join(", "))
+        };
+        let mut entry =
+            Entry::new(event, format!("{of}{what}: {error}{out}")).with("error", error.to_string());
+        if !left_out.is_empty() {
+            entry = entry.with("left_out", left_out.join(","));
+        }
         if let Some(table) = table {
             entry = of_table(entry, table);
         }
@@ -68,6 +102,7 @@ impl Journal for EngineJournal {
         match event {
             Event::LargePartitions { table, file, partitions } => self.large(table, file, partitions),
             Event::Flushed { table, bytes, took_ns } => {
+                self.look_at_account();
                 let text = format!("{}: {} in {}", name_of(table), size(*bytes), duration_text(*took_ns));
                 let entry =
                     Entry::new("flushed", text).with("bytes", *bytes).with("took_ms", took_ns / 1_000_000);
@@ -113,9 +148,47 @@ impl Journal for EngineJournal {
                 self.failed(Some(table), ("flush_failed", "what is in memory was not written"), error);
                 self.policies.disk_failed(error);
             }
-            Event::CompactionFailed { table, error } => {
-                self.failed(*table, ("compaction_failed", "compaction ended"), error);
+            Event::OptionsReplaced { table, problem } => {
+                let text = format!(
+                    "{}: written with the default compression: {problem}; ALTER TABLE",
+                    name_of(table)
+                );
+                let entry = of_table(Entry::new("options_replaced", text), table).with("problem", *problem);
+                self.log.write_rate_limited(Level::Warn, problem, entry);
+            }
+            Event::CompactionFailed { table, error, left_out } => {
+                self.log_failed(*table, ("compaction_failed", "compaction ended"), error, left_out);
                 self.policies.disk_failed(error);
+            }
+            Event::CompactionWaits { table, wanted, free, kept } => {
+                let text = format!(
+                    "{}: compactions wait for space: the least writes up to {}, and of {} free {} are kept for the commit log, \
+                     for flushes and for running compactions; helenus admin diskusage shows what holds the space",
+                    name_of(table),
+                    size(*wanted),
+                    size(*free),
+                    size(*kept)
+                );
+                let entry = Entry::new("compaction_waits", text)
+                    .with("wanted_bytes", *wanted)
+                    .with("free_bytes", *free)
+                    .with("kept_bytes", *kept);
+                self.log.write(Level::Warn, &of_table(entry, table));
+            }
+            Event::SsTableMemory { bytes, counted_max } => {
+                let text = format!(
+                    "SSTables keep {} of filters, indexes and chunk offsets in memory, more than the {} of memory_limit that are \
+                     for them: raise memory_limit, or give large tables a higher bloom_filter_fp_chance and chunk_length_in_kb",
+                    size(*bytes),
+                    size(*counted_max)
+                );
+                let entry = Entry::new("sstable_memory", text).with("bytes", *bytes);
+                self.log.write(Level::Warn, &entry.with("counted_bytes_max", *counted_max));
+            }
+            Event::CompactionGoesOn { table } => {
+                let entry =
+                    Entry::new("compaction_goes_on", format!("{}: it is compacted again", name_of(table)));
+                self.log.write(Level::Info, &of_table(entry, table));
             }
             Event::ReadFailed { table, error } => {
                 self.failed(Some(table), ("read_failed", "a read ended"), error);
@@ -127,11 +200,71 @@ impl Journal for EngineJournal {
                 self.policies.log_failed(reason);
             }
             Event::ClockJumped(jump) => self.log.write(Level::Warn, &jump_entry(*jump)),
+            Event::ImportWaits { table, error } => {
+                let text = format!(
+                    "{}: the import goes on as soon as the disk allows; TRUNCATE or DROP gives it up: {error}",
+                    name_of(table)
+                );
+                let entry = Entry::new("import_waits", text).with("error", error.to_string());
+                self.log.write(Level::Warn, &with_place(of_table(entry, table), error));
+                self.policies.disk_failed(error);
+            }
+            Event::IndexIncomplete { table, index, reason } => {
+                let text = format!(
+                    "{}: index {index} may lack rows and is built anew; reads through it are refused until then: {reason}",
+                    name_of(table)
+                );
+                let entry =
+                    Entry::new("index_incomplete", text).with("index", *index).with("reason", *reason);
+                self.log.write(Level::Warn, &of_table(entry, table));
+            }
+            Event::IndexFilesNotKept { table, error } => {
+                let text = format!(
+                    "{}: the record of the files of its indexes is that of the run before until there is room: {error}",
+                    name_of(table)
+                );
+                let entry = Entry::new("index_files_not_kept", text).with("error", error.to_string());
+                self.log.write(Level::Warn, &with_place(of_table(entry, table), error));
+            }
+            Event::IndexBuildBegun { table, index } => {
+                let text = format!(
+                    "{}: index {index} is being built; reads through it are refused until it is",
+                    name_of(table)
+                );
+                self.log.write(
+                    Level::Info,
+                    &of_table(Entry::new("index_build", text).with("index", *index), table),
+                );
+            }
+            Event::IndexBuilt { table, index, entries } => {
+                let text = format!(
+                    "{}: index {index} is built, of {}",
+                    name_of(table),
+                    format_args!("{entries} entries")
+                );
+                let entry = Entry::new("index_built", text).with("index", *index).with("entries", *entries);
+                self.log.write(Level::Info, &of_table(entry, table));
+            }
+            Event::LeftBehind { path, error } => {
+                let path = path.display().to_string();
+                let text = format!("{path}: files that are no longer needed stay for now: {error}");
+                let entry =
+                    Entry::new("left_behind", text).with("path", path).with("error", error.to_string());
+                self.log.write(Level::Warn, &entry);
+            }
+            Event::LogNotRemoved { error } => {
+                let text = format!("segments that are no longer needed stay for now: {error}");
+                let entry = Entry::new("commit_log_not_removed", text).with("error", error.to_string());
+                self.log.write_rate_limited(Level::Warn, "", with_place(entry, error));
+            }
             Event::LogFull { error } => {
                 let text = format!("writes are refused until there is room: {error}");
                 let entry = Entry::new("commit_log_full", text).with("error", error.to_string());
                 self.log.write_rate_limited(Level::Error, "", with_place(entry, error));
                 self.policies.log_failed(&error.to_string());
+            }
+            Event::Ignored { text } => {
+                self.log.write_rate_limited(Level::Warn, text, Entry::new("ignored", (*text).to_owned()));
             }
         }
     }

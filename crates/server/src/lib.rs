@@ -5,8 +5,7 @@
 //! owner's socket, `http` the port of metrics and health, `backup` the format of backups, and `config` the table of
 //! options. `connection_budget` limits the connections of all servers. `log` writes the log, `policy` decides what a
 //! failed disk means, and `engine_journal` gives both what the engine reports. `history` keeps a sample of the server's figures an hour. `tls` encrypts connections. `logins` checks
-//! the logins of all interfaces on a few threads. `busy_poll`
-//! is busy polling: it keeps an event loop awake between requests that follow each other.
+//! the logins of all interfaces on a few threads. Work that may wait runs in `helenus_host::thread_pool`. `busy_poll` is busy polling: it keeps an event loop awake between requests that follow each other.
 
 pub mod address;
 pub mod admin;
@@ -29,3 +28,4 @@ pub mod similar;
 mod tls;
 
 pub use error::ServerError;
+use helenus_host::thread_pool;

@@ -38,7 +38,9 @@ impl ServerControl for Closed {
     fn resume(&self) -> Result<(), String> {
         Ok(())
     }
-    fn pause(&self) {}
+    fn pause(&self) -> Result<(), String> {
+        Ok(())
+    }
     fn clients(&self) -> ClientsSeen {
         ClientsSeen::default()
     }
@@ -74,7 +76,7 @@ fn facts() -> ServerInfo {
         directory: Some("/somewhere".into()),
         sync: Some("group"),
         warnings: vec!["open to all".to_owned()],
-        control: Box::new(Closed),
+        control: Arc::new(Closed),
         further: Default::default(),
     }
 }
@@ -124,6 +126,19 @@ fn status_and_flush_are_answered_and_errors_say_what_is_missing() {
     assert_eq!(flush(Some("nowhere"), None), AdminAnswer::Error("Keyspace [nowhere] does not exist.".into()));
     let missing = AdminAnswer::Error("Unknown keyspace/cf pair (system_schema.t)".into());
     assert_eq!(flush(Some("system_schema"), Some("t")), missing);
+    let AdminAnswer::DiskUsage(usage) = ask(&path, &AdminRequest::DiskUsage).unwrap() else {
+        panic!("space")
+    };
+    let has = |what: &str, table: &str| {
+        usage.uses.iter().any(|line| line.what == what && line.table == table && line.bytes > 0)
+    };
+    assert!(has("SSTables", "tables") && has("commit log", "") && has("other", ""), "{usage:?}");
+    assert!(!usage.uses.iter().any(|line| line.what == "waiting for removal"), "{usage:?}");
+    assert!(usage.free_bytes.is_some() && usage.uses.is_sorted_by_key(|line| std::cmp::Reverse(line.bytes)));
+    let AdminAnswer::Compactions(compactions) = ask(&path, &AdminRequest::Compactions).unwrap() else {
+        panic!("compactions")
+    };
+    assert_eq!((compactions.troubles, compactions.reduced), (Vec::new(), 0));
     server.stop();
     assert!(!path.exists(), "the socket goes with the server");
     assert!(ask(&path, &AdminRequest::Status).unwrap_err().to_string().contains("no server answers at"));
@@ -153,6 +168,58 @@ fn a_socket_left_by_a_killed_server_is_replaced() {
     assert!(path.exists(), "as a killed server leaves it");
     let _server = AdminServer::start(&host, &backend(directory.path()), &path, facts()).unwrap();
     assert!(matches!(ask(&path, &AdminRequest::Status), Ok(AdminAnswer::Status(_))));
+}
+
+#[test]
+fn a_server_that_stops_removes_its_own_socket_and_no_other_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let host = helenus_host::real::host();
+    let backend = backend(directory.path());
+    let path = socket_for_data(directory.path());
+    let server = AdminServer::start(&host, &backend, &path, facts()).unwrap();
+    server.stop();
+    assert!(!path.exists(), "its own");
+    let server = AdminServer::start(&host, &backend, &path, facts()).unwrap();
+    // While the first is there, so that the second is another file for certain.
+    let other = directory.path().join("other");
+    let _listens = std::os::unix::net::UnixListener::bind(&other).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    server.stop();
+    assert!(path.exists(), "the socket of another server");
+    drop(server);
+    assert!(path.exists(), "nor when it is dropped");
+}
+
+/// A part of the program whose answer comes when the test says so.
+struct Slow {
+    asked: std::sync::mpsc::SyncSender<()>,
+    may_end: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl FurtherVerbs for Slow {
+    fn answer(&self, _: &str) -> Result<String, String> {
+        self.asked.send(()).unwrap();
+        self.may_end.lock().unwrap().recv().unwrap();
+        Ok(String::new())
+    }
+}
+
+#[test]
+fn the_end_of_the_server_does_not_wait_for_what_another_part_does_for_a_tool() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = socket_for_data(directory.path());
+    let (asked, is_asked) = std::sync::mpsc::sync_channel(1);
+    let (let_end, may_end) = std::sync::mpsc::sync_channel(1);
+    let slow: Arc<dyn FurtherVerbs> = Arc::new(Slow { asked, may_end: may_end.into() });
+    let facts = ServerInfo { further: [("slow", slow)].into(), ..facts() };
+    let server =
+        AdminServer::start(&helenus_host::real::host(), &backend(directory.path()), &path, facts).unwrap();
+    let request = AdminRequest::Further { tool: "slow".to_owned(), request: String::new() };
+    let asking = std::thread::spawn(move || ask(&path, &request));
+    is_asked.recv().unwrap();
+    server.stop();
+    assert!(asking.join().unwrap().is_err(), "its connection has ended");
+    let_end.send(()).unwrap();
 }
 
 #[test]

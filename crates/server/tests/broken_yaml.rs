@@ -152,3 +152,65 @@ proptest! {
         }
     }
 }
+
+/// Each option that may have a secret, in each way of writing it wrongly, after each line of a file.
+#[test]
+fn no_error_shows_a_secret() {
+    const SECRET: &str = "topsecret5";
+    const NAMES: [&str; 7] = [
+        "keystore_password",
+        "truststore_password",
+        "private_key",
+        "private_key_password",
+        "password",
+        "client_encryption_options",
+        "server_encryption_options",
+    ];
+    const SHAPES: [&str; 22] = [
+        "NAME SECRET",
+        "NAME:SECRET",
+        "NAME=SECRET",
+        "SECRET",
+        "  NAME SECRET",
+        "  SECRET",
+        "    NAME: SECRET",
+        "  NAME: SECRET",
+        "  - NAME: SECRET",
+        "  NAME: [SECRET",
+        "  NAME: \"SECRET",
+        "\tNAME: SECRET",
+        "  NAME: [SECRET, {a: SECRET}]",
+        "  NAME: {a: SECRET}",
+        "  enabled: {NAME: SECRET}",
+        "  enabled: [NAME, SECRET]",
+        "  store_type: [SECRET]",
+        "  ssl_context_factory: {class_name: X, parameters: {NAME: SECRET}}",
+        "  ssl_context_factory:\n    class_name: PEMBasedSslContextFactory\n    parameters:\n      NAME: [SECRET]",
+        "client_encryption_options: [NAME: SECRET]",
+        "server_encryption_options: {internode_encryption: {NAME: SECRET}}",
+        "jmx_encryption_options: {enabled: {NAME: SECRET}}",
+    ];
+    for name in NAMES {
+        for shape in SHAPES {
+            let broken = shape.replace("NAME", name).replace("SECRET", SECRET);
+            for at in 0..=LINES.len() {
+                let mut lines = whole();
+                lines.insert(at, broken.clone());
+                let error = error_of(&lines).unwrap_or_default();
+                assert!(!error.contains(SECRET), "{broken:?} before line {}: {error}", at + 1);
+            }
+            let alone =
+                error_of(&["client_encryption_options:".to_owned(), broken.clone()]).unwrap_or_default();
+            assert!(!alone.contains(SECRET), "{broken:?}: {alone}");
+        }
+        for set in [
+            format!("{name} {SECRET}"),
+            format!("{name}:{SECRET}"),
+            format!("client_encryption_options={name}: {SECRET}"),
+            format!("client_encryption_options={{{name}: {SECRET}}}"),
+        ] {
+            let error = Settings::default().set_key(&set).map_err(|error| error.to_string()).unwrap_err();
+            assert!(!error.contains(SECRET), "--set {set}: {error}");
+        }
+    }
+}

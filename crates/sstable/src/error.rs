@@ -1,6 +1,7 @@
 //! The error type of this crate.
 
 use helenus_host::account::Refusal;
+use helenus_model::row::RowTooLarge;
 use std::path::{Path, PathBuf};
 
 /// An error of reading or writing SSTable files.
@@ -31,6 +32,14 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A row that no SSTable can hold: nothing of it was written, and a read cannot put it together.
+    #[error("{}: {what}", row_place(key))]
+    RowTooLarge {
+        /// The key of its partition; empty where that is not known.
+        key: Vec<u8>,
+        /// How large it is, and how large a row may be.
+        what: RowTooLarge,
+    },
     /// A version, component or compressor that this crate does not handle.
     #[error("{}: {what}", file.display())]
     Unsupported {
@@ -45,6 +54,34 @@ pub enum Error {
 fn of_file(file: &Path, source: &std::io::Error) -> String {
     let (file, said) = (file.display().to_string(), source.to_string());
     if said.contains(&file) { said } else { format!("{file}: {said}") }
+}
+
+/// The partition of a row, by at most 64 bytes of its key.
+fn row_place(key: &[u8]) -> String {
+    match key {
+        [] => "a row cannot be merged".to_owned(),
+        key => {
+            let shown: String = key.iter().take(64).map(|byte| format!("{byte:02x}")).collect();
+            format!("partition 0x{shown}{}", if key.len() > 64 { ".." } else { "" })
+        }
+    }
+}
+
+impl Error {
+    /// Names the partition of a row that is too large; leaves any other error as it is.
+    #[must_use]
+    pub fn of_partition(self, key: &[u8]) -> Error {
+        match self {
+            Error::RowTooLarge { what, .. } => Error::RowTooLarge { key: key.to_vec(), what },
+            other => other,
+        }
+    }
+}
+
+impl From<RowTooLarge> for Error {
+    fn from(what: RowTooLarge) -> Error {
+        Error::RowTooLarge { key: Vec::new(), what }
+    }
 }
 
 impl From<Refusal> for Error {

@@ -1,7 +1,13 @@
 //! Makes a table's schema from an SSTable's header, for files without a known schema.
 //!
 //! The serialization header contains the types of all columns, and the names of the static and regular ones. Key
-//! columns have no names there; they get those of Cassandra's offline tools (`tools.Util.metadataFromSSTable`).
+//! columns have no names there; they get those of Cassandra's offline tools (`tools.Util.metadataFromSSTable`). A static
+//! or regular column may have the same name.
+//!
+//! Cassandra 3.0 has only frozen user types, and does not write that they are frozen (CASSANDRA-15035); from 3.6 on
+//! Cassandra writes it. Versions `mc` to `me` come from both lines, so that their headers have two readings:
+//! `UserTypes`. Which one is right is known from the table's schema (`known_user_types`) or else from the rows
+//! (`table::user_types`).
 
 use crate::error::{Error, Result};
 use crate::statistics::{Header, HeaderColumn};
@@ -16,14 +22,57 @@ const PARTITION_KEY: &str = "PartitionKey";
 /// Name of the first clustering column. Further ones have a number after it.
 const CLUSTERING: &str = "clustering";
 
-/// The table that the header of a file of a version describes. The caller chooses the names of keyspace and table.
-/// `file` is the component that the header comes from, for errors.
+/// The reading of user types that a header does not call frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserTypes {
+    /// They are stored as one cell for each field, as the header says.
+    MultiCell,
+    /// They are frozen, and stored in one cell.
+    Frozen,
+}
+
+impl UserTypes {
+    /// The only possible reading of a header; `None` if there are two.
+    pub fn certain(header: &Header, version: Version) -> Option<UserTypes> {
+        match version {
+            Version::Ma | Version::Mb => Some(UserTypes::Frozen),
+            Version::Mc | Version::Md | Version::Me => match unfrozen(header).next() {
+                None => Some(UserTypes::MultiCell),
+                Some(_) => None,
+            },
+            _ => Some(UserTypes::MultiCell),
+        }
+    }
+}
+
+/// The reading that the table's own schema gives; `None` if it has none of the columns in question.
+pub fn known_user_types(header: &Header, table: &Table) -> Option<UserTypes> {
+    let known = |(column, kind): (&HeaderColumn, ColumnKind)| {
+        let column = table.column_of(kind, &String::from_utf8_lossy(&column.name))?;
+        Some(if column.ty.is_multi_cell() { UserTypes::MultiCell } else { UserTypes::Frozen })
+    };
+    unfrozen(header).find_map(known)
+}
+
+/// The static and regular columns of user types that the header does not call frozen.
+fn unfrozen(header: &Header) -> impl Iterator<Item = (&HeaderColumn, ColumnKind)> {
+    let statics = header.statics.iter().map(|column| (column, ColumnKind::Static));
+    let regulars = header.regulars.iter().map(|column| (column, ColumnKind::Regular));
+    let is_unfrozen = |(column, _): &(&HeaderColumn, ColumnKind)| {
+        let ty = CqlType::from_class_name(&column.type_name);
+        ty.is_ok_and(|ty| matches!(ty, CqlType::Udt(_)) && ty.is_multi_cell())
+    };
+    statics.chain(regulars).filter(is_unfrozen)
+}
+
+/// The table that the header of a file describes. The caller chooses the names of keyspace and table. `file` is the
+/// component that the header comes from, for errors.
 ///
 /// # Errors
 /// `Corrupt` for a type that cannot be read.
 pub fn table_of_header(
     header: &Header,
-    version: Version,
+    user_types: UserTypes,
     (keyspace, name): (&str, &str),
     file: &Path,
 ) -> Result<Table> {
@@ -36,9 +85,7 @@ pub fn table_of_header(
     };
     let plain = |class: &str| {
         Ok(match read(class)? {
-            // Cassandra 3.0 has only frozen user types, and does not write that they are frozen (CASSANDRA-15035). From
-            // `mc` on the writer may be 3.11, which writes it.
-            ParsedClass::Plain { ty: ty @ CqlType::Udt(_), reversed } if version < Version::Mc => {
+            ParsedClass::Plain { ty: ty @ CqlType::Udt(_), reversed } if user_types == UserTypes::Frozen => {
                 (ty.freeze(), reversed)
             }
             ParsedClass::Plain { ty, reversed } => (ty, reversed),
@@ -93,7 +140,8 @@ mod tests {
             statics: Vec::new(),
             regulars: vec![HeaderColumn { name: b"v".to_vec(), type_name: format!("{P}CounterColumnType") }],
         };
-        let table = table_of_header(&header, Version::Da, ("ks", "t"), Path::new("Statistics.db")).unwrap();
+        let table =
+            table_of_header(&header, UserTypes::MultiCell, ("ks", "t"), Path::new("Statistics.db")).unwrap();
         let names: Vec<_> = table.columns().map(|column| (&*column.name, column.reversed)).collect();
         let expected = [
             ("PartitionKey", false),
@@ -105,6 +153,6 @@ mod tests {
         assert_eq!(names, expected);
         assert!(table.is_counter());
         let broken = Header { key_type: "org.apache.cassandra.db.marshal.ListType(".into(), ..header };
-        assert!(table_of_header(&broken, Version::Da, ("ks", "t"), Path::new("x")).is_err());
+        assert!(table_of_header(&broken, UserTypes::MultiCell, ("ks", "t"), Path::new("x")).is_err());
     }
 }

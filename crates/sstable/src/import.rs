@@ -1,19 +1,22 @@
 //! Imports an SSTable that another program wrote: under another name, in another folder, with page checksums.
 //!
 //! Only the components that are known here are imported. TOC.txt is written again, with PageChecksums.db in it. If both
-//! folders are on one disk and the caller allows it, files are linked. That is safe because components are never
-//! written in place. The exceptions are copied: TOC.txt, to which Cassandra appends, and Statistics.db, which may be
+//! folders are on one disk, the caller allows it, and nobody else can change them, files are linked. That is safe because
+//! components are never written in place. The exceptions are copied: TOC.txt, to which Cassandra appends, and Statistics.db, which may be
 //! changed by the import.
 
-use crate::block::PAGE_BYTES;
+use crate::block::{BlockFile, PAGE_BYTES, ReadContext};
+use crate::buffer::BufferPool;
 use crate::component::Component;
 use crate::error::{Error, Result};
+use crate::index_big::summary_of;
 use crate::names::Descriptor;
 use crate::page_checksums::PageChecksumTable;
 use crate::sequential_writer::SequentialWriter;
-use crate::statistics::Statistics;
+use crate::statistics::{Statistics, with_level};
 use crate::table::read_whole;
 use crate::toc::Toc;
+use crate::version::Format;
 use helenus_host::{Disk, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +44,7 @@ impl SsTableFiles<'_> {
 /// How an SSTable is imported.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyOptions {
-    /// Link files instead of copying them, if both folders are on one disk.
+    /// Link files instead of copying them, if both folders are on one disk and this process's user alone can change the files.
     pub link: bool,
     /// Keep the level of levelled compaction instead of setting it to 0.
     pub keep_level: bool,
@@ -96,7 +99,24 @@ pub fn import_sstable(
         }
         taken.push(component);
     }
+    if to.descriptor.version.format() == Format::Big && !taken.contains(&Component::Summary) {
+        // Without it Index.db would be read whole each time the table is opened.
+        if let Some(bytes) = made_summary(to)? {
+            write(to, Component::Summary, &bytes)?;
+            checksums.add_bytes(Component::Summary, &bytes);
+            taken.push(Component::Summary);
+        }
+    }
     finish(to, taken, (!how.without_page_checksums).then_some(checksums))
+}
+
+/// The Summary.db of an SSTable that has none; `None` if its Index.db does not allow one.
+fn made_summary(place: SsTableFiles<'_>) -> Result<Option<Vec<u8>>> {
+    let path = place.path(Component::Index);
+    let file = place.disk.open(&path).map_err(|source| Error::Io { file: path.clone(), source })?;
+    let index = BlockFile::new(file, &path, PAGE_BYTES, None, BufferPool::none())?;
+    let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+    Ok(summary_of(&index, &mut cx))
 }
 
 /// Adds page checksums to an SSTable in place, if it has none. Returns whether it had none.
@@ -162,10 +182,9 @@ fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
 fn take_statistics(from: SsTableFiles<'_>, to: SsTableFiles<'_>, how: CopyOptions) -> Result<Vec<u8>> {
     let (path, version) = (from.path(Component::Statistics), from.descriptor.version);
     let mut bytes = read_whole(from.disk, &path)?;
-    let mut statistics = Statistics::read(&bytes, version, &path)?;
+    let statistics = Statistics::read(&bytes, version, &path)?;
     if !how.keep_level && statistics.stats.level != 0 {
-        statistics.stats.level = 0;
-        bytes = statistics.to_bytes(version);
+        bytes = with_level(&bytes, version, &path, 0)?;
     }
     write(to, Component::Statistics, &bytes)?;
     Ok(bytes)
@@ -178,7 +197,8 @@ fn take_file(
     checksums: &mut PageChecksumTable,
 ) -> Result<()> {
     let (source, target) = (from.path(component), to.path(component));
-    if how.link && from.disk.hard_link(&source, &target).is_ok() {
+    // Where a link is not possible, as between two file systems, the file is copied too.
+    if how.link && from.disk.link_if_own(&source, &target).unwrap_or(false) {
         let io = |source| Error::Io { file: target.clone(), source };
         to.disk.open(&target).and_then(|file| file.sync()).map_err(io)?;
         return if component.is_page_checksummed(to.descriptor.version) {

@@ -6,10 +6,12 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod index;
+mod index_positions;
 mod opener;
 mod partition_reader;
 mod parts;
 mod scan;
+mod user_types;
 mod verify;
 mod verify_blocks;
 mod without_schema;
@@ -24,17 +26,22 @@ use crate::filter::Filter;
 use crate::names::Descriptor;
 use crate::partitioner::Partitioner;
 use crate::statistics::{ClusteringBound, Statistics, Stats};
+use crate::version::Format;
 use helenus_host::Disk;
+use helenus_host::account::StandingBytes;
 use helenus_model::byte_comparable::{clustering_bound, decorated_key};
-use helenus_model::schema::Table;
+use helenus_model::schema::{CompressionParams, Table};
 use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
 use std::path::Path;
 use std::sync::Arc;
-pub use without_schema::{Compression, compression_of, read_statistics, read_whole};
+pub use without_schema::{
+    Compression, compression_of, read_statistics, read_whole, remove_files, schema_of_files,
+};
 
-pub(crate) use index::{BlocksMemory, Index, wide};
+pub(crate) use index::{BlocksMemory, Index};
 pub use index::{PartitionPosition, RowIndex};
+pub(crate) use index_positions::{IndexPositions, IndexedPartition};
 pub use partition_reader::{PartitionReader, SpareReaders};
 pub(crate) use parts::Parts;
 pub use scan::Scan;
@@ -64,6 +71,19 @@ pub struct SsTable {
     clusterings: Option<(Vec<u8>, Vec<u8>)>,
     size_on_disk: u64,
     key_cache: KeyCache,
+    /// `memory_bytes` on the memory account.
+    _memory: StandingBytes,
+}
+
+/// What an opened table must be fit for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    /// All reads.
+    Whole,
+    /// Scans from start to end, and verification: it may be of another partitioner.
+    AnyOrder,
+    /// Scans alone: it may also lack its index.
+    ForScans,
 }
 
 impl SsTable {
@@ -74,16 +94,14 @@ impl SsTable {
         descriptor: Descriptor,
         options: OpenOptions,
     ) -> Result<Arc<SsTable>> {
-        SsTable::open_in_order(disk, (folder, descriptor), options, false)
+        SsTable::open_in_order(disk, (folder, descriptor), options, Opening::Whole)
     }
 
-    /// The same. With `any`, also a table of another partitioner, which can only be scanned from start to end and
-    /// verified.
     fn open_in_order(
         disk: &dyn Disk,
         (folder, descriptor): (&Path, Descriptor),
         options: OpenOptions,
-        any: bool,
+        how: Opening,
     ) -> Result<Arc<SsTable>> {
         let version = descriptor.version;
         let mut opener = Opener::new(disk, folder, descriptor, &options.buffers)?;
@@ -91,7 +109,7 @@ impl SsTable {
 
         let (statistics_path, bytes) = opener.whole(Component::Statistics)?;
         let statistics = Statistics::read(&bytes, version, &statistics_path)?;
-        if !any {
+        if how == Opening::Whole {
             check_partitioner(&statistics, &statistics_path)?;
         }
         let partitioner = Partitioner::of(&statistics.validation.partitioner);
@@ -102,8 +120,15 @@ impl SsTable {
         } else {
             Filter::always_present()
         };
-        let index = Index::open(&mut opener, (version, &statistics.stats, partitioner), &mut cx)?;
+        let of_index = match version.format() {
+            Format::Bti => Component::Partitions,
+            Format::Big => Component::Index,
+        };
         let data = opener.data()?;
+        let index = match how == Opening::ForScans && !opener.exists(of_index) {
+            true => Index::absent(&data, &statistics.stats, &mut cx)?,
+            false => Index::open(&mut opener, (version, &statistics.stats, partitioner), &mut cx)?,
+        };
         let size_on_disk = opener.size_on_disk;
 
         let [first_token, last_token] = index.keys().map(|key| KeyHash::of(key).token);
@@ -115,6 +140,7 @@ impl SsTable {
         });
         let clusterings = ordered_range(&options.schema, &statistics.stats);
         let key_cache = KeyCache::new(index.key_count(), options.buffers.budget());
+        let memory = memory_bytes(&filter, &index, &data);
         Ok(Arc::new(SsTable {
             descriptor,
             partitioner,
@@ -130,6 +156,7 @@ impl SsTable {
             clusterings,
             size_on_disk,
             key_cache,
+            _memory: StandingBytes::of(memory as u64),
         }))
     }
 
@@ -204,6 +231,11 @@ impl SsTable {
         self.size_on_disk
     }
 
+    /// Size in bytes of the files that stay open with the table: Data.db and the index.
+    pub fn open_file_bytes(&self) -> u64 {
+        self.data_bytes() + self.index.files().map(|file| file.size()).sum::<u64>()
+    }
+
     /// Size of Data.db in bytes.
     pub fn data_bytes(&self) -> u64 {
         self.data.file().size()
@@ -214,13 +246,29 @@ impl SsTable {
         self.data.data_length()
     }
 
+    /// The parameters with which its data is compressed.
+    pub fn compression_params(&self) -> CompressionParams {
+        self.data.compression_params()
+    }
+
+    /// Whether the data is compressed as these options of a table say.
+    pub fn is_compressed_as(&self, params: &CompressionParams) -> bool {
+        match (&self.data, &params.class) {
+            (DataBlocks::Plain(_), class) => class.is_none(),
+            (DataBlocks::Compressed(_), None) => false,
+            (DataBlocks::Compressed(blocks), Some(class)) => {
+                let info = blocks.info();
+                class.ends_with(info.compressor.class_name())
+                    && (info.chunk_bytes, info.max_compressed_bytes)
+                        == (params.chunk_bytes, params.max_compressed_bytes)
+                    && info.options == params.options
+            }
+        }
+    }
+
     /// About the bytes of memory that the table keeps while it is open: filter, chunk offsets and summary.
     pub fn memory_bytes(&self) -> usize {
-        let offsets = match &self.data {
-            DataBlocks::Compressed(blocks) => blocks.info().memory_bytes(),
-            DataBlocks::Plain(_) => 0,
-        };
-        self.filter.memory_bytes() + self.index.memory_bytes() + offsets
+        memory_bytes(&self.filter, &self.index, &self.data)
     }
 
     /// Finds a partition by its serialised key, the key's hash and its decorated form. The filter is not asked.
@@ -295,6 +343,14 @@ impl SsTable {
         }
         Ok(true)
     }
+}
+
+fn memory_bytes(filter: &Filter, index: &Index, data: &DataBlocks) -> usize {
+    let offsets = match data {
+        DataBlocks::Compressed(blocks) => blocks.info().memory_bytes(),
+        DataBlocks::Plain(_) => 0,
+    };
+    filter.memory_bytes() + index.memory_bytes() + offsets
 }
 
 /// Refuses a table whose partitions are not in the order that reads rely on.

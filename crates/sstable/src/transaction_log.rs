@@ -147,6 +147,8 @@ pub struct TransactionLog {
     folder: PathBuf,
     path: PathBuf,
     file: Option<Arc<dyn File>>,
+    /// Whether the file may exist, with or without a record.
+    may_exist: bool,
     size: u64,
     records: Vec<Record>,
     /// Bytes of the last record if it is not synced; otherwise 0.
@@ -165,6 +167,7 @@ impl TransactionLog {
             folder: folder.to_owned(),
             path,
             file: None,
+            may_exist: false,
             size: 0,
             records: Vec::new(),
             unsynced_bytes: 0,
@@ -177,9 +180,9 @@ impl TransactionLog {
         &self.path
     }
 
-    /// Whether there is a record, and so the file.
+    /// Whether the file may exist: a failed first record may have left it.
     pub fn has_begun(&self) -> bool {
-        self.file.is_some()
+        self.may_exist
     }
 
     /// Records a new SSTable, before the first of its files is created. `files` is the number of its files.
@@ -266,7 +269,7 @@ impl TransactionLog {
     /// Removes the old files of a committed transaction, or otherwise the new ones, and the log. Nothing may still
     /// create files of those SSTables. After an error `recover` does the rest.
     pub fn finish(self) -> Result<()> {
-        if self.file.is_none() {
+        if !self.may_exist {
             return Ok(());
         }
         clean_up(&*self.disk, &self.folder, &self.path, &self.records).map(|_| ())
@@ -295,7 +298,10 @@ impl TransactionLog {
         let io = |source| Error::Io { file: self.path.clone(), source };
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => self.disk.create(&self.path).map_err(io)?,
+            None => {
+                self.may_exist = true;
+                self.disk.create(&self.path).map_err(io)?
+            }
         };
         file.write_all_at(line.as_bytes(), self.size).map_err(io)?;
         self.unsynced_bytes = line.len() as u64;
@@ -417,19 +423,35 @@ fn is_committed(records: &[Record]) -> bool {
     records.last().is_some_and(|record| record.kind == RecordKind::Commit)
 }
 
-/// Removes the files that the outcome deletes, durably, and only then the log.
+/// Removes the files that the outcome deletes, durably, and only then the log. Another transaction may remove the same
+/// files at the same time, as TRUNCATE does beside the end of a compaction: what is gone needs no removal.
 fn clean_up(disk: &dyn Disk, folder: &Path, log: &Path, records: &[Record]) -> Result<Vec<PathBuf>> {
-    let prefixes: Vec<&str> = useless(records).collect();
+    let mut prefixes: Vec<&str> = useless(records).collect();
+    prefixes.sort_unstable();
+    // No prefix begins with another one, so only the greatest that is not above a name can be the name's.
+    let is_useless = |name: &str| {
+        let above = prefixes.partition_point(|prefix| *prefix <= name);
+        above
+            .checked_sub(1)
+            .and_then(|place| prefixes.get(place))
+            .is_some_and(|prefix| name.starts_with(prefix))
+    };
     let mut removed = Vec::new();
     for file in list(disk, folder)? {
-        if !disk.is_dir(&file) && prefixes.iter().any(|prefix| name(&file).starts_with(prefix)) {
-            remove(disk, &file)?;
-            removed.push(file);
+        if !is_useless(name(&file)) || disk.is_dir(&file) {
+            continue;
+        }
+        match disk.remove(&file) {
+            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::Io { file, source }),
+            Ok(()) => removed.push(file),
         }
     }
     sync_dir(disk, folder)?;
-    remove(disk, log)?;
-    sync_dir(disk, folder)?;
+    if disk.exists(log) {
+        remove(disk, log)?;
+        sync_dir(disk, folder)?;
+    }
     Ok(removed)
 }
 

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod as_written;
+mod covering;
 mod files;
 mod index;
 mod large;
@@ -24,6 +25,7 @@ use crate::statistics::{
     StatisticsCollector, Validation,
 };
 use crate::version::{Format, Version};
+use covering::Covering;
 use files::Files;
 use helenus_host::Disk;
 use helenus_model::byte_comparable::decorated_key;
@@ -31,7 +33,7 @@ use helenus_model::cell::Cell;
 use helenus_model::counter_context::has_legacy_shards;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowView;
-use helenus_model::schema::{Column, CompressionParams, Table};
+use helenus_model::schema::{Column, CompressionParams, Table, TableOptions};
 use helenus_model::token::KeyHash;
 use helenus_model::types::composite_class_name;
 use helenus_model::unfiltered::Unfiltered;
@@ -59,12 +61,17 @@ pub struct WriterOptions {
     pub row_index_block_bytes: u64,
     /// Compression of Data.db.
     pub compression: CompressionParams,
+    /// Why the table's own compression cannot be written and `compression` is the default. Statements refuse such
+    /// options; a schema from elsewhere, or of another version, may have them.
+    pub refused: Option<String>,
     /// The server's host id.
     pub host_id: Option<Uuid>,
     /// The commit log intervals that are no longer needed once the file is written.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
     /// Level of levelled compaction.
     pub level: i32,
+    /// When the content was repaired, in milliseconds since 1970; 0 if it was not.
+    pub repaired_at_ms: i64,
     /// How to treat times that versions before `oa` cannot store.
     pub beyond_2038: Beyond2038,
     /// Whether the files, except for their last bytes, are written past the system's page cache. That suits background
@@ -84,10 +91,17 @@ pub const ROW_INDEX_BLOCK_BYTES_DEFAULT: u64 = 2 * 1024;
 pub const BIG_INDEX_BLOCK_BYTES_DEFAULT: u64 = 64 * 1024;
 
 impl WriterOptions {
-    /// The options that a table's own settings define.
+    /// The options that a table's own settings define, or the default ones in place of those that cannot be written: a
+    /// table that could not be flushed would fill memory and log.
     pub fn of_table(table: Arc<Table>, estimated_keys: u64, encoding: EncodingStats) -> WriterOptions {
+        let own = table.options.compression_params();
+        let refused = DataWriter::refusal(&own);
         WriterOptions {
-            compression: table.options.compression_params(),
+            compression: match refused {
+                None => own,
+                Some(_) => TableOptions::default().compression_params(),
+            },
+            refused,
             row_index_block_bytes: table
                 .options
                 .row_index_block_bytes()
@@ -98,6 +112,7 @@ impl WriterOptions {
             host_id: None,
             commit_log_intervals: Vec::new(),
             level: 0,
+            repaired_at_ms: 0,
             beyond_2038: Beyond2038::Refuse,
             past_page_cache: false,
             page_checksums: true,
@@ -159,6 +174,8 @@ pub struct SsTableWriter {
     counts: bool,
     encoder: Encoder,
     partition: Partition,
+    /// The current partition's deletion, if its front cannot hold it.
+    covering: Option<Box<Covering>>,
     first_key: Option<Vec<u8>>,
     out: Vec<u8>,
     /// Buffer for a decorated key.
@@ -228,11 +245,17 @@ impl SsTableWriter {
             counts: options.table.is_counter(),
             encoder: Encoder::new(layout),
             partition: Partition::default(),
+            covering: None,
             first_key: None,
             out: Vec::new(),
             decorated: Vec::new(),
             options,
         })
+    }
+
+    /// Makes the table one that was never repaired.
+    pub(crate) fn forget_repair(&mut self) {
+        self.options.repaired_at_ms = 0;
     }
 
     /// About the size of Data.db so far in bytes.
@@ -276,6 +299,9 @@ impl SsTableWriter {
         partition.key.clear();
         partition.key.extend_from_slice(key);
         partition.hash_byte = hash_byte(hash.halves.1);
+        let has_form = self.encoder.layout().deletion_times.encode(deletion).is_some();
+        self.covering = (!has_form).then(|| Box::new(Covering::new(deletion)));
+        let deletion = if has_form { deletion } else { DeletionTime::LIVE };
         partition.deletion = Some(deletion);
         partition.start = self.data.position();
         partition.previous = 0;
@@ -308,10 +334,15 @@ impl SsTableWriter {
         self.out.extend_from_slice(key);
         self.out.extend_from_slice(deletion.as_slice());
         if !self.encoder.layout().statics.is_empty() {
+            let static_row = match &mut self.covering {
+                Some(covering) => Some(covering.row(static_row)),
+                None => static_row,
+            };
             let (data, version) = (Component::Data, self.descriptor.version);
             let static_row = static_row.map(|row| self.times.row(row)).transpose();
             let static_row = static_row.map_err(|late| late.error(self.files.path(data), version))?;
-            self.encoder.static_row(static_row, &mut self.out);
+            let encoded = self.encoder.static_row(static_row, &mut self.out);
+            encoded.map_err(|what| Error::RowTooLarge { key: key.clone(), what })?;
             if let Some(row) = static_row.filter(|row| !row.is_empty()) {
                 self.statistics.static_row(row);
                 look_at_counters(self.counts, row, &mut self.statistics);
@@ -328,6 +359,13 @@ impl SsTableWriter {
     /// Adds a row or marker, which must be after the one before. A row that is empty, or that has only cells of columns
     /// that the table no longer has, is left out.
     pub fn add(&mut self, element: Unfiltered<'_>) -> Result<()> {
+        let Some(mut covering) = self.covering.take() else { return self.add_element(element) };
+        let added = self.add_covered(&mut covering, element);
+        self.covering = Some(covering);
+        added
+    }
+
+    fn add_element(&mut self, element: Unfiltered<'_>) -> Result<()> {
         assert!(self.partition.is_open, "rows are added to a partition");
         let key = element.key();
         assert!(self.partition.last.as_slice() < key, "rows and markers are written in clustering order");
@@ -342,7 +380,9 @@ impl SsTableWriter {
         let element = fit.map_err(|late| late.error(self.files.path(Component::Data), version))?;
         match element {
             Unfiltered::Row(row) => {
-                if !self.encoder.row(row, previous, &mut self.out) {
+                let encoded = self.encoder.row(row, previous, &mut self.out);
+                let too_large = |what| Error::RowTooLarge { key: self.partition.key.clone(), what };
+                if !encoded.map_err(too_large)? {
                     return Ok(());
                 }
                 self.statistics.row(row);
@@ -390,6 +430,9 @@ impl SsTableWriter {
     pub fn end_partition(&mut self) -> Result<()> {
         const END_OF_PARTITION: u8 = 0x01;
         assert!(self.partition.is_open, "a partition that ends has begun");
+        if let Some(covering) = self.covering.take() {
+            self.end_covered(*covering)?;
+        }
         assert!(self.partition.open.is_none(), "every range tombstone is closed in its partition");
         self.partition.is_open = false;
         let end_offset = self.data.position() - self.partition.start;
@@ -443,6 +486,7 @@ impl SsTableWriter {
         stats.commit_log_intervals = options.commit_log_intervals;
         stats.originating_host_id = options.host_id;
         stats.level = options.level;
+        stats.repaired_at_ms = options.repaired_at_ms;
         stats.first_key = first_key;
         stats.last_key = partition.key;
         let header = header(&options.table, options.encoding);

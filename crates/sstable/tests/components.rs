@@ -417,3 +417,37 @@ fn components_of_a_nodes_indexes_are_not_missed() {
     let missing = missing_components(SsTableFiles { disk: &*host.disk, folder, descriptor }).unwrap();
     assert_eq!(missing, ["Data.db"]);
 }
+
+/// Reading needs no level, so a strange one does not make a file unreadable.
+#[test]
+fn a_level_that_zstd_has_not_does_not_prevent_reading() {
+    let fixture = COMPRESSED.iter().find(|fixture| fixture.table == "zstd").unwrap();
+    let DataBlocks::Compressed(blocks) = open_compressed(fixture.data, fixture.info, BufferPool::none())
+    else {
+        unreachable!()
+    };
+    for level in ["fast", "", "99", "-99999999999", "3.5"] {
+        let mut info = blocks.info().clone();
+        info.options.insert("compression_level".into(), level.into());
+        let blocks = open_compressed(fixture.data, &info_bytes(&info), BufferPool::none());
+        assert_eq!(read_all(&blocks).unwrap(), PLAIN_DATA, "{level}");
+    }
+}
+
+/// Cassandra writes chunks of up to 1 GiB if a table asks for them. They are refused as not supported, not as damage.
+#[test]
+fn chunks_that_only_cassandra_writes_are_not_supported_and_others_are_damage() {
+    let fixture = &COMPRESSED[0];
+    let DataBlocks::Compressed(blocks) = open_compressed(fixture.data, fixture.info, BufferPool::none())
+    else {
+        unreachable!()
+    };
+    for (shift, unsupported) in [(29, true), (30, true), (31, false)] {
+        let mut info = blocks.info().clone();
+        info.chunk_bytes = 1 << shift;
+        let file = file_of(&memory::host(), "info", &info_bytes(&info), BufferPool::none());
+        let error = CompressionInfo::read(&file, fixture.data.len() as u64, Version::Da).unwrap_err();
+        assert_eq!(matches!(error, Error::Unsupported { .. }), unsupported, "{error}");
+        assert!(!unsupported || error.to_string().contains("a power of two up to 256 MiB is supported"));
+    }
+}

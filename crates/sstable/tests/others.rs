@@ -12,7 +12,7 @@ use helenus_sstable::component::Component;
 use helenus_sstable::import::{SsTableFiles, missing_components};
 use helenus_sstable::names::{Descriptor, SsTableId, refusal};
 use helenus_sstable::partitioner::Partitioner;
-use helenus_sstable::scrub::{Scrubbed, Scrubbing, scrub};
+use helenus_sstable::scrub::{SORTED_BYTES_DEFAULT, Scrubbed, Scrubbing, scrub};
 use helenus_sstable::table::SsTable;
 use helenus_sstable::version::Version;
 use std::path::{Path, PathBuf};
@@ -56,11 +56,13 @@ fn scrubbed(folder: &Path, reinsert_overflowed: bool) -> (Host, Scrubbed, Vec<Ar
     let how = Scrubbing {
         folder: Path::new("/out"),
         names: ("ks", "t"),
+        known: None,
         version,
         validate: true,
         skip_corrupted: false,
         reinsert_overflowed,
         page_checksums: false,
+        sorted_bytes: SORTED_BYTES_DEFAULT,
         next: &mut || {
             number += 1;
             Ok(Descriptor { version, id: SsTableId::Sequence(number) })

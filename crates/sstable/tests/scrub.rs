@@ -12,7 +12,7 @@ use helenus_model::unfiltered::{Source, Unfiltered};
 use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, SsTableId};
-use helenus_sstable::scrub::{Loss, Lost, Scrubbed, Scrubbing, scrub};
+use helenus_sstable::scrub::{Loss, Lost, SORTED_BYTES_DEFAULT, Scrubbed, Scrubbing, scrub};
 use helenus_sstable::statistics::EncodingStats;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::version::Version;
@@ -43,11 +43,13 @@ fn scrubbed_how(
     let how = Scrubbing {
         folder: out,
         names: ("ks", "t"),
+        known: None,
         version,
         validate: true,
         skip_corrupted,
         reinsert_overflowed,
         page_checksums: true,
+        sorted_bytes: SORTED_BYTES_DEFAULT,
         next: &mut || {
             number += 1;
             Ok(Descriptor { version, id: SsTableId::Sequence(number) })
@@ -243,6 +245,117 @@ fn partitions_that_came_too_late_are_put_in_order() {
     assert_eq!((done.partitions_out_of_order, done.written.len()), (300, 2));
     for table in outputs(&host, &done) {
         assert_eq!(scanned(&table).0.len(), sample.lines.len());
+    }
+}
+
+#[test]
+fn many_copies_of_partitions_become_few_sstables_with_every_row_once() {
+    let sample = write(Version::Nb, false, false);
+    let name = sample.descriptor.file_name(Component::Data);
+    let (_, data) = sample.files.iter().find(|(file, _)| *file == name).unwrap();
+    // The start of the fourth partition.
+    let table = sample.open(&sample.with("", &[])).unwrap();
+    let mut cx = render::cx();
+    let mut scan = table.scan(&KeyRange::all(), &mut cx).unwrap();
+    for _ in 0..4 {
+        assert!(scan.next_partition(&mut cx).unwrap());
+    }
+    let three = &data[..scan.start() as usize];
+    for copies in [2, 33, 75] {
+        let repeated = [data.as_slice(), three.repeat(copies).as_slice()].concat();
+        let host = sample.with(&name, &repeated);
+        for component in [Component::Index, Component::Summary, Component::Crc] {
+            host.disk.remove(&sample.descriptor.path(Path::new(FOLDER), component)).unwrap();
+        }
+        let (done, losses) = scrubbed(&host, (Path::new(FOLDER), sample.descriptor), false).unwrap();
+        assert!(losses.is_empty(), "{losses:?}");
+        let outputs = outputs(&host, &done);
+        assert_eq!(outputs.len(), 3, "{copies} copies");
+        assert_eq!(scanned(&outputs[0]).0, sample.lines, "{copies} copies");
+        let of_three = scanned(&outputs[1]).0;
+        assert_eq!(sample.lines[..of_three.len()], of_three, "{copies} copies");
+        assert_eq!(scanned(&outputs[2]).0, of_three, "{copies} copies");
+        let rows: usize = outputs.iter().map(|table| rows_of(table).len()).sum();
+        assert_eq!(done.rows, rows as u64);
+        let files = host.disk.list(Path::new("/out")).unwrap();
+        let data = files.iter().filter(|path| path.to_string_lossy().ends_with("-Data.db")).count();
+        assert_eq!(data, 3, "nothing else is left");
+    }
+}
+
+#[test]
+fn the_only_further_copy_of_a_partition_makes_no_sstable_and_that_of_a_piece_is_small() {
+    let sample = write(Version::Nb, false, false);
+    let name = sample.descriptor.file_name(Component::Data);
+    let (_, data) = sample.files.iter().find(|(file, _)| *file == name).unwrap();
+    for further in [1, 2] {
+        let host = sample.with(&name, &data.repeat(2 + further));
+        for component in [Component::Index, Component::Summary, Component::Crc] {
+            host.disk.remove(&sample.descriptor.path(Path::new(FOLDER), component)).unwrap();
+        }
+        let out = Path::new("/out");
+        host.disk.create_dir_all(out).unwrap();
+        let (mut number, mut filter_bytes) = (100, 0);
+        let how = Scrubbing {
+            folder: out,
+            names: ("ks", "t"),
+            known: None,
+            version: Version::Nb,
+            validate: true,
+            skip_corrupted: false,
+            reinsert_overflowed: false,
+            page_checksums: true,
+            sorted_bytes: SORTED_BYTES_DEFAULT,
+            next: &mut || {
+                let pieces =
+                    (104..=number).map(|id| Descriptor { version: Version::Nb, id: SsTableId::Sequence(id) });
+                for piece in pieces {
+                    let path = piece.path(out, Component::Filter);
+                    if host.disk.exists(&path) {
+                        filter_bytes = filter_bytes.max(host.disk.open(&path).unwrap().size().unwrap());
+                    }
+                }
+                number += 1;
+                Ok(Descriptor { version: Version::Nb, id: SsTableId::Sequence(number) })
+            },
+            lost: &mut |loss| panic!("{loss:?}"),
+            progress: &mut |_, _| {},
+        };
+        let done = scrub(&host.disk, (Path::new(FOLDER), sample.descriptor), how).unwrap();
+        assert_eq!(done.written.len(), 3);
+        for table in outputs(&host, &done) {
+            assert_eq!(scanned(&table).0, sample.lines);
+        }
+        assert!(further > 1 || number == 103, "{number} SSTables were begun");
+        assert!(filter_bytes < 64, "{filter_bytes} bytes for one key");
+        assert!(further == 1 || filter_bytes > 0);
+    }
+}
+
+#[test]
+fn a_table_without_its_index_is_scanned_from_any_key_on() {
+    for version in VERSIONS {
+        let sample = write(version, true, false);
+        let host = sample.with("", &[]);
+        for component in [Component::Index, Component::Partitions, Component::Rows, Component::Summary] {
+            let path = sample.descriptor.path(Path::new(FOLDER), component);
+            if host.disk.exists(&path) {
+                host.disk.remove(&path).unwrap();
+            }
+        }
+        let place = (Path::new(FOLDER), sample.descriptor);
+        let names = (("ks", "t"), None);
+        assert!(SsTable::open_by_header(&*host.disk, place, names, BufferPool::offline()).is_err());
+        let table = SsTable::open_for_scans(&*host.disk, place, names, BufferPool::offline()).unwrap();
+        let (lines, ended) = scanned(&table);
+        ended.unwrap();
+        assert_eq!(lines.len(), sample.lines.len());
+        let mut cx = render::cx();
+        for key in sample.partitions.keys().step_by(29) {
+            let start = PartitionKey::new(key.clone()).decorated;
+            let mut scan = table.scan(&KeyRange { start, ..KeyRange::all() }, &mut cx).unwrap();
+            assert!(scan.next_partition(&mut cx).unwrap() && scan.key() == key.as_slice());
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, version};
 
@@ -70,7 +71,7 @@ pub fn client_config(options: &ClientOptions, read: &ReadFile) -> Result<Arc<Cli
         }
     }?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
-    let Some(file) = &options.certificate else { return Ok(Arc::new(builder.with_no_client_auth())) };
+    let Some(file) = &options.certificate else { return Ok(finished(builder.with_no_client_auth())) };
     let place = format!("--cert {file}");
     let certificate = text(&place, file, read)?;
     let chain = pem::certificates(&certificate).map_err(|reason| TlsError::unusable(&place, reason))?;
@@ -90,7 +91,14 @@ pub fn client_config(options: &ClientOptions, read: &ReadFile) -> Result<Arc<Cli
     let key =
         key.ok_or_else(|| TlsError::unusable(&place, "it has no private key; name its file with --key"))?;
     let certified = certified(KeyMaterial { place, key, chain_place, chain }, &provider)?;
-    Ok(Arc::new(builder.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(certified)))))
+    let own = Arc::new(rustls::sign::SingleCertAndKey::from(certified));
+    Ok(finished(builder.with_client_cert_resolver(own)))
+}
+
+/// Each session is a new one: a resumed one does not look at the server's certificate again, which may have expired meanwhile.
+fn finished(mut config: ClientConfig) -> Arc<ClientConfig> {
+    config.resumption = Resumption::disabled();
+    Arc::new(config)
 }
 
 /// The name that a server's certificate must be for: the host of an address, with or without a port.
@@ -113,7 +121,7 @@ fn verifier(
     (certificates, names): (Vec<CertificateDer<'static>>, Names),
     provider: &Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn rustls::client::danger::ServerCertVerifier>, TlsError> {
-    TrustStore::new(certificates).and_then(|store| store.server_verifier(provider, names)).map_err(|reason| {
+    TrustStore::new(certificates).map(|store| store.server_verifier(provider, names)).map_err(|reason| {
         TlsError::unusable(
             place,
             format!("{reason}; give the certificate that signed the server's with --cafile"),

@@ -18,12 +18,12 @@ pub fn pem_private_key(text: &str, password: Option<&str>, iterations_max: u32) 
     pem::private_key_within(text, password, iterations_max).map(|key| key.is_some())
 }
 
-/// Whether a key store has a private key, and the number of its other certificates.
+/// Whether a key store has a private key that the password opens, and the number of its certificates that may be trusted.
 ///
 /// # Errors
 /// It is no store, is damaged, or has another password.
 pub fn store(bytes: &[u8], password: Option<&str>, iterations_max: u32) -> Result<(bool, usize), String> {
     let read = store::read(bytes, password, iterations_max);
-    read.map(|store| (store.key.is_some(), store.certificates.len()))
+    read.map(|store| (matches!(store.key, Ok(Some(_))), store.named.len() + store.unmarked.len()))
         .map_err(|error| error.reason("password"))
 }

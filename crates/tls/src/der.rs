@@ -4,6 +4,7 @@
 pub mod tag {
     pub const BOOLEAN: u8 = 0x01;
     pub const INTEGER: u8 = 0x02;
+    pub const BITS: u8 = 0x03;
     pub const OCTETS: u8 = 0x04;
     pub const NULL: u8 = 0x05;
     pub const OBJECT_ID: u8 = 0x06;

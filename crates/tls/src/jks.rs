@@ -76,20 +76,23 @@ fn read_entries(body: &[u8], password: Option<&str>) -> Result<Store, StoreError
     if !matches!(version, 1 | 2) {
         return Err(StoreError::Damaged("known version"));
     }
-    let mut store = Store::default();
+    let mut store = Store { key: Ok(None), named: Vec::new(), unmarked: Vec::new() };
     for _ in 0..reader.number()? {
         let tag = reader.number()?;
         let (_alias, _time) = (reader.text()?, reader.take(8)?);
         match tag {
-            CERTIFICATE => store.certificates.push(reader.certificate(version)?),
+            CERTIFICATE => store.named.push(reader.certificate(version)?),
             KEY => {
                 let protected = reader.sized()?;
                 let mut chain = Vec::new();
                 for _ in 0..reader.number()? {
                     chain.push(reader.certificate(version)?);
                 }
-                if let (Some(password), None) = (password, &store.key) {
-                    store.key = Some(StoredKey { pkcs8: unprotect(protected, password)?, chain });
+                // Java trusts a key's own certificate, and none of its issuers (`TrustStoreUtil.getTrustedCerts`).
+                store.named.extend(chain.first().cloned());
+                if let (Some(password), Ok(None)) = (password, &store.key) {
+                    let key = unprotect(protected, password);
+                    store.key = key.map(|pkcs8| Some(StoredKey { pkcs8, chain }));
                 }
             }
             _ => return Err(StoreError::Damaged("known kind of entry")),
@@ -213,11 +216,12 @@ mod tests {
     fn a_store_is_read_back_with_its_password_alone() {
         let bytes = store();
         let read = read(&bytes, Some("changeit")).unwrap();
-        let key = read.key.unwrap();
-        assert_eq!((key.pkcs8, key.chain.len(), read.certificates.len()), ((0..77).collect(), 2, 1));
+        let key = read.key.unwrap().unwrap();
+        assert_eq!((key.pkcs8, key.chain.len()), ((0..77).collect(), 2));
+        assert_eq!(read.named, [vec![0x30, 0], vec![0x30, 1, 7]], "not the key's issuer");
         assert!(matches!(super::read(&bytes, Some("other")), Err(StoreError::Password)));
         let open = super::read(&bytes, None).unwrap();
-        assert!(open.key.is_none() && open.certificates.len() == 1);
+        assert!(open.key.unwrap().is_none() && open.named.len() == 2);
     }
 
     #[test]

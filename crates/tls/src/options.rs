@@ -31,6 +31,8 @@ pub struct EncryptionOptions {
     pub client_certificates: ClientCertificates,
     /// Whether a client's certificate must be for the address that it connects from.
     pub require_endpoint_verification: bool,
+    /// File of lists of revoked certificates (PEM), for clients' certificates. Not an option of Cassandra.
+    pub revocation_lists: Option<String>,
     /// Where keys and certificates come from.
     pub factory: Factory,
 }
@@ -83,6 +85,7 @@ impl Default for EncryptionOptions {
             store_type: "JKS".to_owned(),
             client_certificates: ClientCertificates::NotAsked,
             require_endpoint_verification: false,
+            revocation_lists: None,
             factory: Factory::Stores,
         }
     }

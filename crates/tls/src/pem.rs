@@ -46,6 +46,19 @@ pub fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, String> 
     blocks.map(|block| decode(block).map(CertificateDer::from)).collect()
 }
 
+/// All lists of revoked certificates of a text, in its order.
+///
+/// # Errors
+/// A block is not Base64.
+pub fn revocation_lists(text: &str) -> Result<Vec<Vec<u8>>, String> {
+    blocks(text).filter(|block| block.label.ends_with("CRL")).map(decode).collect()
+}
+
+/// Whether a text has a private key.
+pub fn has_private_key(text: &str) -> bool {
+    blocks(text).any(|block| block.label.ends_with("PRIVATE KEY"))
+}
+
 /// The first private key of a text; `None` if it has none.
 ///
 /// # Errors

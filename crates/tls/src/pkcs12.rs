@@ -2,8 +2,8 @@
 //!
 //! A store is a list of contents, each plain or encrypted by the password; a content is a list of bags, each with a key, an
 //! encrypted key or a certificate. A key and its certificate have the same attribute `localKeyId`. A keyed digest covers the
-//! list. Java marks a certificate that is trusted with an attribute of its own; here every certificate that belongs to no key
-//! counts, because OpenSSL writes no such mark.
+//! list. Java marks a certificate that is trusted with an attribute of its own, and trusts no other one but those of keys. OpenSSL
+//! writes no such mark, so certificates without it are kept apart: whoever reads a trust store decides.
 
 use std::num::NonZeroU32;
 
@@ -46,10 +46,24 @@ const ITERATIONS: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
 struct Found<'p> {
     password: Option<&'p str>,
     iterations_max: u32,
-    /// Keys, and certificates, with their ids.
-    keys: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    certificates: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The first key as PKCS#8, once there is one and if there is a password.
+    key: Result<Option<Vec<u8>>, StoreError>,
+    /// The attributes of all keys.
+    keys: Vec<Attributes>,
+    certificates: Vec<(Vec<u8>, Attributes)>,
 }
+
+/// The attributes of a bag.
+#[derive(Clone, Default)]
+struct Attributes {
+    key_id: Option<Vec<u8>>,
+    name: Option<Vec<u8>>,
+    is_trusted: bool,
+}
+
+/// The id that Java gives to a store's first key, and to the first certificate behind it in a list of bags, where they have none
+/// (`PKCS12KeyStore.loadSafeContents`).
+const FIRST_ID: &[u8] = b"01";
 
 /// Reads a store. Without a password its digest is not checked, and what is encrypted is tried with an empty one.
 pub fn read(bytes: &[u8], password: Option<&str>, iterations_max: u32) -> Result<Store, StoreError> {
@@ -66,7 +80,8 @@ pub fn read(bytes: &[u8], password: Option<&str>, iterations_max: u32) -> Result
         (Some(mac), Some(password)) => check(mac, contents, password, iterations_max)?,
         (None, Some(_)) | (_, None) => true,
     };
-    let mut found = Found { password, iterations_max, keys: Vec::new(), certificates: Vec::new() };
+    let mut found =
+        Found { password, iterations_max, key: Ok(None), keys: Vec::new(), certificates: Vec::new() };
     let read = found.contents(contents);
     match is_whole {
         true => read.map(|()| found.into_store()),
@@ -156,21 +171,19 @@ impl Found<'_> {
             return Err(StoreError::Unsupported("bags in bags".to_owned()));
         }
         let mut list = Elements::of(bytes).within(tag::SEQUENCE).ok_or(damaged.clone())?;
+        let mut is_first = true;
         while !list.is_empty() {
             let mut bag = list.within(tag::SEQUENCE).ok_or(damaged.clone())?;
             let kind = bag.one(tag::OBJECT_ID).ok_or(damaged.clone())?;
             let value = bag.one(tag::CONTEXT_0).ok_or(damaged.clone())?;
-            let id = bag.within(tag::SET).and_then(local_key_id);
+            let attributes = bag.within(tag::SET).map(Attributes::of).unwrap_or_default();
             match kind.strip_prefix(BAG) {
-                Some([KEY_BAG]) => self.keys.push((value.to_vec(), id)),
+                Some([KEY_BAG]) => self.add_key(attributes, |_| Ok(value.to_vec())),
                 Some([ENCRYPTED_KEY_BAG]) => {
                     let mut info = Elements::of(value).within(tag::SEQUENCE).ok_or(damaged.clone())?;
                     let algorithm = info.one(tag::SEQUENCE).ok_or(damaged.clone())?;
                     let encrypted = info.one(tag::OCTETS).ok_or(damaged.clone())?;
-                    // Without a password only certificates are asked for.
-                    if self.password.is_some() {
-                        self.keys.push((self.decrypt(algorithm, encrypted)?, id));
-                    }
+                    self.add_key(attributes, |found| found.decrypt(algorithm, encrypted));
                 }
                 Some([CERTIFICATE_BAG]) => {
                     let mut info = Elements::of(value).within(tag::SEQUENCE).ok_or(damaged.clone())?;
@@ -178,48 +191,104 @@ impl Found<'_> {
                     let certificate =
                         info.within(tag::CONTEXT_0).and_then(|mut inner| inner.one(tag::OCTETS));
                     if let Some(certificate) = certificate.filter(|_| is_x509) {
-                        self.certificates.push((certificate.to_vec(), id));
+                        self.add_certificate(certificate, attributes, is_first);
                     }
                 }
                 Some([BAG_OF_BAGS]) => self.bags(value, depth + 1)?,
                 // Lists of revoked certificates, and secrets.
                 _ => {}
             }
+            is_first = false;
         }
         Ok(())
     }
 
-    /// Gives the first key its certificates.
+    fn add_key(
+        &mut self,
+        mut attributes: Attributes,
+        pkcs8: impl FnOnce(&Self) -> Result<Vec<u8>, StoreError>,
+    ) {
+        // Without a password only certificates are asked for.
+        if self.keys.is_empty() && self.password.is_some() {
+            self.key = pkcs8(self).map(Some);
+        }
+        if self.keys.is_empty() && attributes.key_id.is_none() {
+            attributes.key_id = Some(FIRST_ID.to_vec());
+        }
+        self.keys.push(attributes);
+    }
+
+    fn add_certificate(&mut self, certificate: &[u8], mut attributes: Attributes, is_first: bool) {
+        if is_first && self.keys.len() == 1 && attributes.key_id.is_none() {
+            attributes.key_id = Some(FIRST_ID.to_vec());
+        }
+        self.certificates.push((certificate.to_vec(), attributes));
+    }
+
+    /// The place of a key's own certificate, found as Java does (`PKCS12KeyStore.findMatchedCertificate`): of those with the id of
+    /// the key one that has its name too, else the last. Java also takes one of the same name alone, which no writer needs.
+    fn own_certificate(&self, key: &Attributes) -> Option<usize> {
+        key.key_id.as_ref()?;
+        let certificates = self.certificates.iter().enumerate();
+        let mut of_key = certificates
+            .filter(|(_, (_, attributes))| attributes.key_id == key.key_id && !attributes.is_trusted);
+        let named =
+            of_key.clone().find(|(_, (_, attributes))| key.name.is_some() && attributes.name == key.name);
+        named.or_else(|| of_key.next_back()).map(|(at, _)| at)
+    }
+
+    /// Gives the first key its certificates, and sorts out which certificates the store names.
     fn into_store(mut self) -> Store {
-        let mut keys = self.keys.into_iter();
-        let first = keys.next();
-        // Certificates of other keys are nobody's to trust.
-        let others: Vec<_> = keys.filter_map(|(_, id)| id).collect();
-        let own = first.as_ref().and_then(|(_, id)| {
-            let of_key = |certificate: &(Vec<u8>, Option<Vec<u8>>)| id.is_some() && certificate.1 == *id;
-            self.certificates.iter().position(of_key).or((!self.certificates.is_empty()).then_some(0))
+        let of_keys: Vec<_> = self.keys.iter().map(|key| self.own_certificate(key)).collect();
+        let mut named: Vec<Vec<u8>> = Vec::new();
+        let (mut unmarked, mut others) = (Vec::new(), Vec::new());
+        for (at, (certificate, attributes)) in self.certificates.iter().enumerate() {
+            if attributes.is_trusted || of_keys.contains(&Some(at)) {
+                named.push(certificate.clone());
+            } else {
+                unmarked.push(certificate.clone());
+            }
+            if of_keys.first() != Some(&Some(at)) {
+                others.push(certificate.clone());
+            }
+        }
+        if !named.is_empty() || !self.keys.is_empty() {
+            unmarked.clear();
+        }
+        let own = of_keys.first().copied().flatten().map(|at| self.certificates.swap_remove(at).0);
+        // A server may show a certificate that only stands beside its key. Nobody trusts it for that.
+        let own = own.or_else(|| (!others.is_empty()).then(|| others.remove(0)));
+        let key = self.key.map(|key| {
+            key.map(|pkcs8| {
+                let chain = own.map(|own| chain_of(own, &mut others)).unwrap_or_default();
+                StoredKey { pkcs8, chain }
+            })
         });
-        let own = own.map(|at| self.certificates.remove(at).0);
-        let rest = self
-            .certificates
-            .into_iter()
-            .filter(|(_, id)| !id.as_ref().is_some_and(|id| others.contains(id)));
-        let mut certificates: Vec<_> = rest.map(|(certificate, _)| certificate).collect();
-        let key = first.map(|(pkcs8, _)| {
-            let chain = own.map(|own| chain_of(own, &mut certificates)).unwrap_or_default();
-            StoredKey { pkcs8, chain }
-        });
-        Store { key, certificates }
+        Store { key, named, unmarked }
     }
 }
 
-fn local_key_id(mut attributes: Elements<'_>) -> Option<Vec<u8>> {
-    while let Some(mut attribute) = attributes.within(tag::SEQUENCE) {
-        if attribute.one(tag::OBJECT_ID) == Some(LOCAL_KEY_ID) {
-            return attribute.within(tag::SET)?.one(tag::OCTETS).map(<[u8]>::to_vec);
+impl Attributes {
+    fn of(mut attributes: Elements<'_>) -> Attributes {
+        let mut found = Attributes::default();
+        while let Some(mut attribute) = attributes.within(tag::SEQUENCE) {
+            let Some(id) = attribute.one(tag::OBJECT_ID) else { continue };
+            let mut values = attribute.within(tag::SET);
+            match id {
+                LOCAL_KEY_ID => {
+                    found.key_id =
+                        values.as_mut().and_then(|values| values.one(tag::OCTETS)).map(<[u8]>::to_vec);
+                }
+                FRIENDLY_NAME => {
+                    found.name =
+                        values.as_mut().and_then(|values| values.one(tag::BMP_TEXT)).map(<[u8]>::to_vec);
+                }
+                TRUSTED => found.is_trusted = true,
+                _ => {}
+            }
         }
+        found
     }
-    None
 }
 
 /// Random bytes for a store that is written.
@@ -305,11 +374,9 @@ mod tests {
     fn a_store_is_read_back_with_its_password_alone() {
         let bytes = store();
         let read = read(&bytes, Some("changeit"), 10_000).unwrap();
-        let key = read.key.unwrap();
-        assert_eq!(
-            (key.pkcs8, key.chain, read.certificates.len()),
-            ((0..77).collect(), vec![vec![0x30, 0]], 1)
-        );
+        let key = read.key.unwrap().unwrap();
+        assert_eq!((key.pkcs8, key.chain), ((0..77).collect(), vec![vec![0x30, 0]]));
+        assert_eq!((read.named.len(), read.unmarked.len()), (2, 0));
         assert!(matches!(super::read(&bytes, Some("other"), 10_000), Err(StoreError::Password)));
         assert!(matches!(super::read(&bytes, Some("changeit"), 9_999), Err(StoreError::Unsupported(_))));
         for cut in 0..bytes.len() {

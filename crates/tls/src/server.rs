@@ -8,11 +8,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::server::ServerSessionMemoryCache;
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::sign::CertifiedKey;
 
 use crate::options::ClientCertificates;
-use crate::source::{Files, KeyMaterial, ReadFile, key_material, trusted};
+use crate::source::{Files, KeyMaterial, ReadFile, key_material, revocation_lists, trusted};
 use crate::trust::TrustStore;
 use crate::x509::{date_text, validity};
 use crate::{EncryptionOptions, Factory, TlsError, protocols};
@@ -45,11 +45,14 @@ impl std::fmt::Debug for ServerTls {
 
 struct Current {
     config: Arc<ServerConfig>,
-    /// The bytes of the files.
-    contents: Vec<Vec<u8>>,
+    /// The digests of the files.
+    digests: Vec<[u8; 32]>,
     /// When the server's certificate ends, in seconds since 1970.
     until: i64,
+    /// Why the server's certificate is not valid now, if it is not.
+    untimely: Option<TlsError>,
     dropped: Vec<String>,
+    notices: Vec<String>,
 }
 
 /// What a look at the files has found.
@@ -101,6 +104,11 @@ impl ServerTls {
         self.current.load().dropped.clone()
     }
 
+    /// What the operator must know of the files, a line each, though they are used.
+    pub fn notices(&self) -> Vec<String> {
+        self.current.load().notices.clone()
+    }
+
     /// The last day of the server's certificate.
     pub fn valid_until(&self) -> String {
         date_text(self.current.load().until)
@@ -113,14 +121,21 @@ impl ServerTls {
     pub fn reload(&self, now_s: i64, force: bool) -> Result<Reloaded, TlsError> {
         let mut files = Files::new(&self.read);
         let changed = match self.read_all(&mut files) {
-            Ok(()) => files.contents != self.current.load().contents,
+            Ok(()) => files.digests != self.current.load().digests,
             // The error is found again below.
             Err(_) => true,
         };
         if !changed && !force {
             return Ok(Reloaded::Unchanged);
         }
-        self.current.store(Arc::new(build(&self.options, &self.read, now_s)?));
+        let mut new = build(&self.options, &self.read, now_s)?;
+        // A certificate of another time takes the place of none that is valid.
+        if now_s <= self.current.load().until
+            && let Some(untimely) = new.untimely.take()
+        {
+            return Err(untimely);
+        }
+        self.current.store(Arc::new(new));
         Ok(Reloaded::Replaced)
     }
 
@@ -128,6 +143,7 @@ impl ServerTls {
         key_material(&self.options, files)?;
         if self.options.client_certificates != ClientCertificates::NotAsked {
             trusted(&self.options, files)?;
+            revocation_lists(&self.options, files)?;
         }
         Ok(())
     }
@@ -157,7 +173,7 @@ fn build(options: &EncryptionOptions, read: &ReadFile, now_s: i64) -> Result<Cur
     let provider = Arc::new(provider);
     let mut files = Files::new(read);
     let material = key_material(options, &mut files)?;
-    let until = check_validity(&material, now_s)?;
+    let (until, untimely) = check_validity(&material, now_s)?;
     let key = certified(material, &provider)?;
     let builder =
         ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions);
@@ -166,30 +182,49 @@ fn build(options: &EncryptionOptions, read: &ReadFile, now_s: i64) -> Result<Cur
         ClientCertificates::NotAsked => builder.with_no_client_auth(),
         asked => {
             let (place, certificates) = trusted(options, &mut files)?;
+            let lists = revocation_lists(options, &mut files)?;
+            let is_required = asked == ClientCertificates::Required;
             let verifier = TrustStore::new(certificates)
-                .and_then(|store| store.client_verifier(&provider, asked == ClientCertificates::Required))
+                .and_then(|store| store.client_verifier(&provider, is_required, lists))
                 .map_err(|reason| TlsError::unusable(&place, reason))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
     let mut config = builder.with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)));
-    config.session_storage = ServerSessionMemoryCache::new(SESSIONS_KEPT);
-    Ok(Current { config: Arc::new(config), contents: files.contents, until, dropped })
+    if options.client_certificates == ClientCertificates::NotAsked {
+        config.session_storage = ServerSessionMemoryCache::new(SESSIONS_KEPT);
+    } else {
+        // A resumed session does not look at the client's certificate again, which may have expired or been revoked meanwhile.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
+    let Files { digests, mut notices, .. } = files;
+    notices.extend(untimely.as_ref().map(TlsError::to_string));
+    Ok(Current { config: Arc::new(config), digests, until, untimely, dropped, notices })
 }
 
-/// Refuses a certificate that is not valid now: every client would refuse it. Returns when it ends.
-fn check_validity(material: &KeyMaterial, now_s: i64) -> Result<i64, TlsError> {
-    let damaged = || TlsError::unusable(&material.chain_place, "its certificate is damaged");
+/// Returns when the server's certificate ends, and what the operator must know if it is not valid now. It is used all the
+/// same, as by Cassandra (`FileBasedSslContextFactory.checkExpiredCerts`): clients that do not check it go on, and a server
+/// that restarts serves as it did before.
+///
+/// # Errors
+/// The certificate is damaged.
+fn check_validity(material: &KeyMaterial, now_s: i64) -> Result<(i64, Option<TlsError>), TlsError> {
+    let place = &material.chain_place;
+    let damaged = || TlsError::unusable(place, "its certificate is damaged");
     let own = material.chain.first().ok_or_else(damaged)?;
     let (from, until) = validity(own).ok_or_else(damaged)?;
     let reason = if now_s > until {
-        format!("its certificate expired on {}; renew it", date_text(until))
+        format!("its certificate expired on {}; clients that check it refuse it, renew it", date_text(until))
     } else if now_s < from {
-        format!("its certificate is valid from {} on; check the clock of this machine", date_text(from))
+        let date = date_text(from);
+        format!(
+            "its certificate is valid from {date} on; clients that check it refuse it, check the clock of this machine"
+        )
     } else {
-        return Ok(until);
+        return Ok((until, None));
     };
-    Err(TlsError::unusable(&material.chain_place, reason))
+    Ok((until, Some(TlsError::unusable(place, reason))))
 }
 
 /// Joins the key and its certificates.

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::options::PemParameters;
 use crate::store;
-use crate::stored::Store;
+use crate::stored::{Store, StoreError};
 use crate::{EncryptionOptions, Factory, TlsError, pbe, pem};
 
 /// Reads a file. Relative paths are those of the working directory.
@@ -24,22 +24,25 @@ pub struct KeyMaterial {
     pub chain: Vec<CertificateDer<'static>>,
 }
 
-/// Reads files and keeps their bytes, so that a change can be noticed later.
+/// Reads files and keeps digests of them, so that a change can be noticed later. The bytes are not kept: some are keys.
 pub struct Files<'a> {
     read: &'a ReadFile,
-    /// What was read, in order.
-    pub contents: Vec<Vec<u8>>,
+    /// The SHA-256 of what was read, in order.
+    pub digests: Vec<[u8; 32]>,
+    /// What the operator must know of the files, though they can be used.
+    pub notices: Vec<String>,
 }
 
 impl<'a> Files<'a> {
     pub fn new(read: &'a ReadFile) -> Files<'a> {
-        Files { read, contents: Vec::new() }
+        Files { read, digests: Vec::new(), notices: Vec::new() }
     }
 
     fn read(&mut self, place: &str, file: &str) -> Result<Vec<u8>, TlsError> {
         let bytes = (self.read)(file.as_ref());
         let bytes = bytes.map_err(|source| TlsError::Unreadable { place: place.to_owned(), source })?;
-        self.contents.push(bytes.clone());
+        let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
+        self.digests.push(digest.as_ref().try_into().unwrap_or_default());
         Ok(bytes)
     }
 
@@ -74,7 +77,31 @@ pub fn trusted(
         }
     };
     let certificates = pem::certificates(&text).map_err(|reason| TlsError::unusable(&place, reason))?;
+    if pem::has_private_key(&text) && certificates.len() > 1 {
+        files.notices.push(format!(
+            "{place} has a private key: all its certificates are trusted, those that signed the key's own too; name a file of the \
+             certificates to trust alone"
+        ));
+    }
     Ok((place, certificates))
+}
+
+/// Reads the lists of revoked certificates that clients' certificates must stand in as not revoked: PEM, or one list in DER.
+pub fn revocation_lists(
+    options: &EncryptionOptions,
+    files: &mut Files<'_>,
+) -> Result<Vec<Vec<u8>>, TlsError> {
+    let Some(file) = options.revocation_lists.as_deref() else { return Ok(Vec::new()) };
+    let place = format!("tls_client_crl {file}");
+    let bytes = files.read(&place, file)?;
+    let lists = match String::from_utf8(bytes) {
+        Ok(text) => pem::revocation_lists(&text).map_err(|reason| TlsError::unusable(&place, reason))?,
+        Err(not_text) => vec![not_text.into_bytes()],
+    };
+    match lists.is_empty() {
+        true => Err(TlsError::unusable(&place, "it has no list of revoked certificates (X509 CRL)")),
+        false => Ok(lists),
+    }
 }
 
 /// A file that has a store, and its password.
@@ -105,7 +132,8 @@ fn stored_key(options: &EncryptionOptions, files: &mut Files<'_>) -> Result<KeyM
     if password.is_none() {
         return Err(TlsError::unusable(&store.place(), "'keystore_password' must be specified"));
     }
-    let key = store.read(files)?.key.ok_or_else(|| {
+    let unopened = |error: StoreError| TlsError::unusable(&store.place(), error.reason("keystore_password"));
+    let key = store.read(files)?.key.map_err(unopened)?.ok_or_else(|| {
         TlsError::unusable(
             &store.place(),
             "it has no private key, only certificates: it may be a trust store",
@@ -122,7 +150,11 @@ fn stored_key(options: &EncryptionOptions, files: &mut Files<'_>) -> Result<KeyM
     })
 }
 
-/// All certificates count, those of a key too.
+/// The certificates that a trust store names, as Java decides (`TrustStoreUtil.getTrustedCerts`): of a key its own certificate alone,
+/// because the authority that signed a server's certificate has signed those of others too.
+///
+/// A PKCS#12 store without Java's marks and without a key, as OpenSSL writes it, is empty for Java. Here all its certificates count: it
+/// can be meant for nothing else.
 fn stored_certificates(
     options: &EncryptionOptions,
     files: &mut Files<'_>,
@@ -130,10 +162,16 @@ fn stored_certificates(
     let file = options.truststore.as_deref().unwrap_or_default();
     let password = options.truststore_password.as_deref().filter(|password| !password.is_empty());
     let from = StoreFile { option: "truststore", file, password };
+    let place = from.place();
     let store = from.read(files)?;
-    let own = store.key.map(|key| key.chain).unwrap_or_default();
-    let certificates = own.into_iter().chain(store.certificates).map(CertificateDer::from).collect();
-    Ok((from.place(), certificates))
+    if !store.unmarked.is_empty() {
+        files.notices.push(format!(
+            "{place} has no certificate that is marked as trusted, and no key: all its certificates are trusted; Java would trust \
+             none of them (keytool -importcert marks them)"
+        ));
+    }
+    let certificates = store.named.into_iter().chain(store.unmarked).map(CertificateDer::from).collect();
+    Ok((place, certificates))
 }
 
 fn pem_key(

@@ -6,12 +6,14 @@ use crate::pbe::Failure;
 use crate::x509;
 
 /// The contents of a store.
-#[derive(Default)]
 pub struct Store {
-    /// The first private key, as PKCS#8, and what is known of its certificates.
-    pub key: Option<StoredKey>,
-    /// All certificates that are not of a key's own chain.
-    pub certificates: Vec<Vec<u8>>,
+    /// The first private key, as PKCS#8, with its chain. The error of a key that cannot be opened concerns only a reader that
+    /// needs the key: a trust store is read for its certificates.
+    pub key: Result<Option<StoredKey>, StoreError>,
+    /// Certificates that the store names: its entries of trusted certificates, and of each key its own certificate.
+    pub named: Vec<Vec<u8>>,
+    /// Certificates of a PKCS#12 store that have no mark and belong to no key, if the store names none and has no key.
+    pub unmarked: Vec<Vec<u8>>,
 }
 
 /// A private key of a store.

@@ -11,13 +11,43 @@ use crate::der::{Elements, tag};
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 /// `2.5.29.17`, the extension with further names.
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1D, 0x11];
+/// `2.5.29.15`, the purposes of the key.
+const KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x0F];
+/// `2.5.29.19`, whether the certificate is that of an authority.
+const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1D, 0x13];
+/// `2.5.29.37`, the purposes of the certificate, and `2.5.29.37.0`, all of them.
+const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x25];
+const ANY_PURPOSE: &[u8] = &[0x55, 0x1D, 0x25, 0x00];
+/// The first bits of a key's purposes: digitalSignature; the sixth: keyCertSign.
+const SIGNS: u8 = 0x80;
+const SIGNS_CERTIFICATES: u8 = 0x04;
 /// `[3]`, of other elements: the extensions of a certificate.
 const EXTENSIONS: u8 = 0xA3;
 /// `[6]`, in an alternative name: a URI.
 const URI: u8 = 0x86;
 
+/// What a certificate is shown for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Server,
+    Client,
+}
+
+impl Purpose {
+    /// `1.3.6.1.5.5.7.3.1` and `1.3.6.1.5.5.7.3.2`.
+    fn id(self) -> &'static [u8] {
+        match self {
+            Purpose::Server => &[0x2B, 6, 1, 5, 5, 7, 3, 1],
+            Purpose::Client => &[0x2B, 6, 1, 5, 5, 7, 3, 2],
+        }
+    }
+}
+
 /// The parts of a certificate that are read here, each the contents of its element.
 struct Fields<'a> {
+    /// 1, 2 or 3.
+    version: u32,
+    serial: &'a [u8],
     issuer: &'a [u8],
     validity: Elements<'a>,
     subject: &'a [u8],
@@ -28,15 +58,16 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn of(certificate: &'a [u8]) -> Option<Fields<'a>> {
         let mut fields = Elements::of(certificate).within(tag::SEQUENCE)?.within(tag::SEQUENCE)?;
-        if fields.peek()? == tag::CONTEXT_0 {
-            fields.any()?;
-        }
-        fields.one(tag::INTEGER)?;
+        let version = match fields.within(tag::CONTEXT_0) {
+            Some(mut version) => version.number()?.checked_add(1)?,
+            None => 1,
+        };
+        let serial = fields.one(tag::INTEGER)?;
         fields.one(tag::SEQUENCE)?;
         let issuer = fields.one(tag::SEQUENCE)?;
         let validity = fields.within(tag::SEQUENCE)?;
         let subject = fields.one(tag::SEQUENCE)?;
-        Some(Fields { issuer, validity, subject, rest: fields })
+        Some(Fields { version, serial, issuer, validity, subject, rest: fields })
     }
 
     /// The contents of an extension.
@@ -56,6 +87,17 @@ impl<'a> Fields<'a> {
     }
 }
 
+impl Fields<'_> {
+    /// Whether the key has a purpose of the first eight, which it has if none is named.
+    fn key_is_for(&self, purpose: u8) -> bool {
+        self.extension(KEY_USAGE).is_none_or(|bytes| {
+            // The first byte counts unused bits of the last.
+            let bits = Elements::of(bytes).one(tag::BITS).and_then(|bits| bits.get(1).copied());
+            bits.is_some_and(|bits| bits & purpose != 0)
+        })
+    }
+}
+
 /// From when and until when a certificate is valid, in seconds since 1970; `None` if it is damaged.
 pub fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     let mut times = Fields::of(certificate)?.validity;
@@ -66,6 +108,52 @@ pub fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
 pub fn issuer_and_subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let fields = Fields::of(certificate)?;
     Some((fields.issuer, fields.subject))
+}
+
+/// Whether a certificate of a trust store may sign those of others. The rules are Java's (`PKIXValidator.verifyTrustAnchor`): since
+/// version 3 it must say that it is an authority's, and its key must be for that purpose if purposes are named. A verifier that takes
+/// every trusted certificate for an authority would trust whatever the owner of a trusted server's key signs.
+pub fn is_authority(certificate: &[u8]) -> bool {
+    let Some(fields) = Fields::of(certificate) else { return false };
+    if fields.version < 3 {
+        return true;
+    }
+    let constraints = fields.extension(BASIC_CONSTRAINTS);
+    let says_so = constraints.and_then(|bytes| Elements::of(bytes).within(tag::SEQUENCE)?.one(tag::BOOLEAN));
+    says_so.is_some_and(|value| value != [0]) && fields.key_is_for(SIGNS_CERTIFICATES)
+}
+
+/// Whether a peer may show a certificate for this purpose, as Java decides (`EndEntityChecker`). A client's key must also be for
+/// signatures, which prove that the client has it.
+pub fn is_for(certificate: &[u8], purpose: Purpose) -> bool {
+    let Some(fields) = Fields::of(certificate) else { return false };
+    let has_purpose = fields.extension(EXTENDED_KEY_USAGE).is_none_or(|bytes| {
+        let Some(mut ids) = Elements::of(bytes).within(tag::SEQUENCE) else { return false };
+        std::iter::from_fn(|| ids.one(tag::OBJECT_ID)).any(|id| id == purpose.id() || id == ANY_PURPOSE)
+    });
+    has_purpose && (purpose == Purpose::Server || fields.key_is_for(SIGNS))
+}
+
+/// Whether a list of revoked certificates (RFC 5280, section 5) is of the certificate's issuer and has its number.
+pub fn is_revoked(certificate: &[u8], list: &[u8]) -> bool {
+    let Some(fields) = Fields::of(certificate) else { return false };
+    revoked(list).is_some_and(|(issuer, mut entries)| {
+        let mut numbers = std::iter::from_fn(|| entries.within(tag::SEQUENCE));
+        issuer == fields.issuer && numbers.any(|mut entry| entry.one(tag::INTEGER) == Some(fields.serial))
+    })
+}
+
+/// The issuer of a list of revoked certificates, and its entries.
+fn revoked(list: &[u8]) -> Option<(&[u8], Elements<'_>)> {
+    let mut fields = Elements::of(list).within(tag::SEQUENCE)?.within(tag::SEQUENCE)?;
+    fields.one(tag::INTEGER);
+    fields.one(tag::SEQUENCE)?;
+    let issuer = fields.one(tag::SEQUENCE)?;
+    // The times of this update and the next.
+    while matches!(fields.peek(), Some(tag::UTC_TIME | tag::GENERALIZED_TIME)) {
+        fields.any()?;
+    }
+    Some((issuer, fields.within(tag::SEQUENCE).unwrap_or(Elements::of(&[]))))
 }
 
 /// The URIs that a certificate is for, in its order.

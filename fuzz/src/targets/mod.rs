@@ -2,6 +2,7 @@
 
 mod compressed;
 mod cql;
+mod gateway;
 mod json;
 mod log;
 mod native;
@@ -43,6 +44,7 @@ targets! {
     "archive", "a backup as one tar file, as it comes and with its blocks' sums made right again: nothing leaves its folder",
         server::archives, server::run_archive;
     "paging-state", "paging states that clients give back, on a database", paging::corpus, paging::run;
+    "gateway", "texts that a gateway passes on: it and the parser see the same statement", gateway::corpus, gateway::run;
     "cql", "statements: parsed, and what is parsed is printed and parsed again", cql::corpus, cql::run;
     "commitlog", "a folder with one segment of the commit log, opened with and without skipping damage",
         log::corpus, log::run;

@@ -15,12 +15,18 @@ use std::cell::RefCell;
 const INPUTS_MAX: u32 = 500;
 /// Calls wait for the disk themselves.
 const BLOCKING: CallOptions<'static> = CallOptions {
+    login_turn: None,
     may_block: true,
     probe: None,
     cancelled: None,
     consistency: 1,
+    deadline_ns: None,
+    limited: None,
     login: None,
     refuses_login: false,
+    refused: None,
+    memory: None,
+    arrival: None,
 };
 const LIMITS: Limits = Limits { frame: 1 << 16, message: 1 << 16 };
 

@@ -5,7 +5,7 @@ use helenus_host::memory;
 use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::{Descriptor, SsTableId};
-use helenus_sstable::scrub::{Scrubbing, scrub};
+use helenus_sstable::scrub::{SORTED_BYTES_DEFAULT, Scrubbing, scrub};
 use helenus_sstable::table::SsTable;
 use std::path::Path;
 
@@ -40,11 +40,13 @@ pub(super) fn run(input: &[u8]) {
         let how = Scrubbing {
             folder: Path::new(OUT),
             names: ("ks", "t"),
+            known: None,
             version,
             validate: true,
             skip_corrupted: false,
             reinsert_overflowed: true,
             page_checksums: false,
+            sorted_bytes: SORTED_BYTES_DEFAULT,
             next: &mut || {
                 number += 1;
                 Ok(Descriptor { version, id: SsTableId::Sequence(number) })

@@ -12,6 +12,7 @@ use helenus_wire::native::{SchemaChange, SchemaTarget, StatusChange, TopologyCha
 use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::control;
@@ -35,7 +36,7 @@ pub enum ClusterEvent {
     Topology(TopologyChange, SocketAddr),
     /// A node went up or down.
     Status(StatusChange, SocketAddr),
-    /// Events of any kind may have been missed, because the node that sent them was lost.
+    /// Events of any kind may have been missed: the node that sent them was lost, or sent more than were taken.
     Missed,
 }
 
@@ -202,6 +203,22 @@ impl Cluster {
         }
         ranked.sort_by_key(|(rank, _)| *rank);
         ranked.into_iter().map(|(_, node)| Arc::clone(node)).collect()
+    }
+
+    /// The nodes of [`Cluster::plan`]. Of those in the local data center, whoever takes a request now comes before those that are full.
+    pub fn plan_by_room(&self, partition: Option<(&str, Token)>) -> Vec<Arc<Node>> {
+        let topology = self.topology();
+        let mut nodes = self.plan(partition);
+        nodes.sort_by_cached_key(|node| match node.datacenter == topology.local_dc {
+            true => u8::from(node.is_full()),
+            false => 2,
+        });
+        nodes
+    }
+
+    /// Until when a request that begins now waits for room at nodes, in all.
+    pub fn until(&self) -> Instant {
+        tokio::time::Instant::now() + self.options().timeout
     }
 
     /// The first node of [`Cluster::plan`].

@@ -9,17 +9,16 @@ use helenus_wire::native::{
     Event, EventType, EventTypes, Request, Response, SchemaTarget, StatusChange, TopologyChange,
 };
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
 
 use super::cluster_handle::{ClusterEvent, Inner, nodes, owned_change};
-use crate::connection::{EventBody, read_event};
+use crate::connection::{EventBody, EventReceiver, Received, events, read_event};
 use crate::options::{ClusterOptions, HostPort};
 use crate::topology::{self, ReadTopology, Topology};
 use crate::{ClusterError, Connection, Extras, Node};
 
 /// Events between two looks of the task.
 const EVENTS_MAX: usize = 1024;
-/// The pause after all nodes have been tried in vain.
+/// The pause after all nodes have been tried in vain, and the least time between two control connections: a node may take each and close it.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The system tables are read again after this time, and this long after an event: a node tells of a new peer before it has
 /// written its row.
@@ -29,7 +28,7 @@ const REFRESH_AFTER_EVENT: Duration = Duration::from_secs(2);
 /// A control connection with what it has found.
 pub(super) struct Contact {
     pub connection: Connection,
-    pub events: mpsc::Receiver<EventBody>,
+    pub events: EventReceiver,
     pub read: ReadTopology,
 }
 
@@ -65,7 +64,7 @@ async fn contact(
     name: &HostPort,
     options: &ClusterOptions,
 ) -> Result<Contact, ClusterError> {
-    let (sender, events) = mpsc::channel(EVENTS_MAX);
+    let (sender, events) = events(EVENTS_MAX);
     let connection = Connection::open(address, name, options, Some(sender)).await?;
     let all = [EventType::TopologyChange, EventType::StatusChange, EventType::SchemaChange];
     let types = all.into_iter().fold(EventTypes::default(), EventTypes::with);
@@ -80,40 +79,56 @@ async fn contact(
 }
 
 /// Follows the cluster until the last handle is dropped.
-pub(super) async fn keep(
-    cluster: Weak<Inner>,
-    mut connection: Connection,
-    mut events: mpsc::Receiver<EventBody>,
-) {
-    let mut refresh = REFRESH;
+pub(super) async fn keep(cluster: Weak<Inner>, mut connection: Connection, mut events: EventReceiver) {
+    // Events that change no topology do not put a reading off.
+    let mut read_at = tokio::time::Instant::now() + REFRESH;
+    let mut begun = tokio::time::Instant::now();
     loop {
-        let mut bodies = Vec::new();
+        let (mut bodies, mut has_missed) = (Vec::new(), false);
         tokio::select! {
-            count = events.recv_many(&mut bodies, EVENTS_MAX) => if count == 0 {
-                connection.closed().await;
+            received = events.receive(EVENTS_MAX) => match received {
+                Received::Events(received) => bodies = received,
+                Received::Missed => has_missed = true,
+                Received::Ended => connection.closed().await,
             },
             () = connection.closed() => {}
-            () = tokio::time::sleep(refresh) => {}
+            () = tokio::time::sleep_until(read_at) => {}
         }
         let Some(inner) = cluster.upgrade() else { return };
         if connection.is_closed() {
             *inner.control.lock() = None;
+            let rest = PAUSE.saturating_sub(begun.elapsed());
+            if !rest.is_zero() {
+                drop(inner);
+                tokio::time::sleep(rest).await;
+                continue;
+            }
+            begun = tokio::time::Instant::now();
             let Some(found) = inner.next_contact().await else {
                 drop(inner);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
             inner.take_over(found.read);
+            read_at = begun + REFRESH;
             *inner.control.lock() = Some(found.connection.clone());
             (connection, events) = (found.connection, found.events);
             let _ = inner.events.send(ClusterEvent::Missed);
             continue;
         }
         let told: Vec<ClusterEvent> = bodies.iter().filter_map(event_of).collect();
-        let reads = bodies.is_empty() || told.iter().any(changes_topology);
-        refresh = if told.iter().any(changes_topology) { REFRESH_AFTER_EVENT } else { REFRESH };
-        if reads && let Ok(read) = topology::read(&connection).await {
-            inner.take_over(read);
+        // One that cannot be read is lost too.
+        has_missed |= told.len() < bodies.len();
+        let may_change_topology = has_missed || told.iter().any(changes_topology);
+        let reads = bodies.is_empty() || may_change_topology;
+        if reads {
+            let read = topology::read(&connection).await;
+            // A reading that failed is tried again soon too.
+            let pause = if may_change_topology || read.is_err() { REFRESH_AFTER_EVENT } else { REFRESH };
+            read_at = tokio::time::Instant::now() + pause;
+            if let Ok(read) = read {
+                inner.take_over(read);
+            }
         }
         for event in told.into_iter().filter(|event| !is_told_by_tables(event)) {
             if let ClusterEvent::Status(StatusChange::Up, address) = event {
@@ -121,6 +136,9 @@ pub(super) async fn keep(
             }
             // Without subscribers nobody misses it.
             let _ = inner.events.send(event);
+        }
+        if has_missed {
+            let _ = inner.events.send(ClusterEvent::Missed);
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) async fn start(
     host: String,
     options: &ClusterOptions,
 ) -> Result<Outcome, ConnectError> {
-    let deframer = Deframer::new(options.answer_bytes_max);
+    let deframer = Deframer::new(options.answer_bytes_max, &options.answers);
     Handshake { stream, deframer, framer: None, version, host, options }.run().await
 }
 
@@ -131,9 +131,9 @@ impl Handshake<'_> {
     async fn read(&mut self) -> Result<OwnedAnswer, ConnectError> {
         loop {
             let mut found = None;
-            let took = self.deframer.each(|header: &Header, body: &[u8]| {
+            let took = self.deframer.each(|header: &Header, body: &[u8], _| {
                 let Header { version, flags, opcode, .. } = *header;
-                found = Some(OwnedAnswer { version, flags, opcode, body: body.to_vec() });
+                found = Some(OwnedAnswer { version, flags, opcode, body: body.to_vec(), room: None });
                 false
             });
             took.map_err(|error| self.protocol(error.to_string()))?;

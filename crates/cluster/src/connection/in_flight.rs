@@ -6,6 +6,7 @@
 use helenus_wire::WireError;
 use tokio::time::Instant;
 
+use super::expected::Expected;
 use crate::{Answer, CallError};
 
 /// Gets the answer of a request, on the task that reads the connection; it must not wait.
@@ -20,9 +21,15 @@ pub(super) struct Pending {
     pub number: u64,
     /// When it fails.
     pub deadline: Instant,
+    /// The answers that it may have.
+    pub expected: Expected,
     /// `None` once it has timed out.
     pub done: Option<Done>,
 }
+
+/// Bytes of requests that wait for the socket; then no further one is accepted. One that has timed out leaves its bytes here, and a node that
+/// stops reading may go on answering.
+const OUT_BYTES_MAX: usize = 4 << 20;
 
 /// What the mutex of a connection guards.
 pub(super) struct State {
@@ -64,9 +71,16 @@ impl State {
     }
 
     /// Takes a stream, and lets `write` append the envelope.
-    pub fn accept(&mut self, deadline: Instant, write: WriteEnvelope<'_>) -> Result<i16, NotAccepted> {
+    pub fn accept(
+        &mut self,
+        (deadline, expected): (Instant, Expected),
+        write: WriteEnvelope<'_>,
+    ) -> Result<i16, NotAccepted> {
         if let Some(reason) = &self.closed {
             return Err(NotAccepted::Closed(reason.clone()));
+        }
+        if self.out.len() >= OUT_BYTES_MAX {
+            return Err(NotAccepted::Full);
         }
         let stream = match self.free.pop() {
             Some(stream) => stream,
@@ -80,7 +94,7 @@ impl State {
             self.free.push(stream);
             return Err(NotAccepted::Wire(error));
         }
-        let pending = Pending { number: self.next, deadline, done: None };
+        let pending = Pending { number: self.next, deadline, expected, done: None };
         self.next += 1;
         if let Some(slot) = self.slots.get_mut(stream as usize) {
             *slot = Some(pending);
@@ -97,7 +111,13 @@ impl State {
 
     /// Whether no further request is accepted.
     pub fn is_full(&self) -> bool {
-        self.free.is_empty() && self.slots.len() >= self.most
+        self.out.len() >= OUT_BYTES_MAX || self.free.is_empty() && self.slots.len() >= self.most
+    }
+
+    /// Whether somebody waits for an answer on this stream.
+    pub fn is_awaited(&self, stream: i16) -> bool {
+        let slot = usize::try_from(stream).ok().and_then(|stream| self.slots.get(stream)?.as_ref());
+        slot.is_some_and(|pending| pending.done.is_some())
     }
 
     /// The request on a stream, which is free from now on. `None`: the node answers what nobody has asked.
@@ -134,5 +154,57 @@ impl State {
     /// Whether so many answers are late that the connection is of no use.
     pub fn is_stuck(&self) -> bool {
         self.late > self.most / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use helenus_wire::native::Opcode;
+
+    use super::super::expected::Asks;
+    use super::*;
+
+    fn accept(state: &mut State, bytes: usize, deadline: Instant) -> bool {
+        let expected = Expected::of(Opcode::Query, Asks::Statement);
+        let accepted = state.accept((deadline, expected), &mut |_, out| {
+            out.extend(std::iter::repeat_n(0, bytes));
+            Ok(())
+        });
+        match accepted {
+            Ok(stream) => {
+                state.set_done(stream, Box::new(|_| {}));
+                true
+            }
+            Err(NotAccepted::Full) => false,
+            Err(_) => panic!("neither closed nor wrong"),
+        }
+    }
+
+    /// A node that does not read, but answers some of what has reached it.
+    #[tokio::test]
+    async fn requests_that_have_timed_out_leave_bounded_bytes_behind() {
+        let now = tokio::time::Instant::now();
+        for bytes in [1_000, 100_000, 3 << 20] {
+            let mut state = State::new(1024);
+            let mut given = Vec::new();
+            assert!(accept(&mut state, 10, now));
+            state.take_out(&mut given);
+            for _ in 0..20_000 {
+                if accept(&mut state, bytes, now) {
+                    state.expire(now).into_iter().for_each(drop);
+                    // Late answers come, in whatever order.
+                    for stream in 0..state.slots.len() {
+                        state.finish(stream as i16);
+                    }
+                }
+            }
+            assert!(
+                state.is_full() && state.out.len() < OUT_BYTES_MAX + bytes,
+                "{bytes}: {}",
+                state.out.len()
+            );
+            state.take_out(&mut given);
+            assert!(!state.is_full() && accept(&mut state, bytes, now));
+        }
     }
 }

@@ -12,16 +12,17 @@ use helenus_wire::native::{
     Version,
 };
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
+use super::expected::{Asks, Expected, opcode_of};
 use super::handshake::Outcome;
 use super::in_flight::{Done, NotAccepted, State, WriteEnvelope};
+use super::node_events::{EventBody, EventSender};
+use super::turns::{Turn, Turns};
 use super::{handshake, stream, tasks};
 use crate::options::{ClusterOptions, HostPort};
-use crate::{CallError, ConnectError, OwnedAnswer};
-
-/// An event's body, to be decoded by who gets it.
-pub(crate) type EventBody = OwnedAnswer;
+use crate::{Answer, CallError, ConnectError, OwnedAnswer};
 
 /// Decodes the event in a body.
 pub(crate) fn read_event(body: &EventBody) -> Option<Event<'_>> {
@@ -38,6 +39,8 @@ pub struct Extras<'a> {
     pub tracing: bool,
     /// The payload for the node's query handler; not sent before v4.
     pub custom_payload: &'a [(&'a str, Option<&'a [u8]>)],
+    /// The results that it may have. A node that answers with another loses the connection.
+    pub asks: Asks,
 }
 
 /// A request that was not accepted, with its recipient.
@@ -61,8 +64,9 @@ pub(super) struct Shared {
     codec: Option<Mutex<BodyCodec>>,
     /// Wakes the task that writes.
     pub(super) written: Notify,
-    /// Wakes who waits for a free stream.
+    /// Wakes who is the first to wait for room.
     pub(super) room: Notify,
+    turns: Turns,
     /// Wakes the tasks, and who waits for the end.
     pub(super) ended: Notify,
     pub(super) timeout: Duration,
@@ -100,11 +104,20 @@ impl Connection {
         to: SocketAddr,
         name: &HostPort,
         options: &ClusterOptions,
-        events: Option<mpsc::Sender<EventBody>>,
+        events: Option<EventSender>,
     ) -> Result<Connection, ConnectError> {
         let after = options.connect_timeout;
         let opened = tokio::time::timeout(after, begin(to, name, options)).await;
         let ready = opened.map_err(|_| ConnectError::Timeout { host: name.to_string(), after })??;
+        Ok(Connection::start((to, ready), options, events))
+    }
+
+    /// A connection to the node at this address, after its handshake.
+    pub(super) fn start(
+        (to, ready): (SocketAddr, handshake::Ready),
+        options: &ClusterOptions,
+        events: Option<EventSender>,
+    ) -> Connection {
         let compresses = options.compress && ready.version < Version::V5;
         let shared = Arc::new(Shared {
             node: to,
@@ -113,12 +126,13 @@ impl Connection {
             codec: compresses.then(|| Mutex::new(BodyCodec::new(Compression::Lz4))),
             written: Notify::new(),
             room: Notify::new(),
+            turns: Turns::default(),
             ended: Notify::new(),
             timeout: options.timeout,
             heartbeat: options.heartbeat,
         });
         tasks::start(&shared, ready, events);
-        Ok(Connection { handle: Arc::new(Handle(shared)) })
+        Connection { handle: Arc::new(Handle(shared)) }
     }
 
     /// The address of the node.
@@ -136,6 +150,11 @@ impl Connection {
         self.shared().state.lock().closed.is_some()
     }
 
+    /// Why the connection has ended, if it has.
+    pub(crate) fn end(&self) -> Option<String> {
+        self.shared().state.lock().closed.clone()
+    }
+
     /// Waits for the end of the connection.
     pub async fn closed(&self) {
         loop {
@@ -149,21 +168,34 @@ impl Connection {
         }
     }
 
-    /// Waits until a request is likely to be accepted. The connection may have ended by then.
-    pub async fn room(&self) {
-        loop {
-            let room = self.shared().room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            let has_room = {
-                let state = self.shared().state.lock();
-                state.closed.is_some() || !state.is_full()
-            };
-            if has_room {
-                return;
+    /// Whether no request is accepted now: as many are in flight as may be, or others wait to send one.
+    pub fn is_full(&self) -> bool {
+        self.shared().turns.are_some() || self.shared().state.lock().is_full()
+    }
+
+    /// Waits for room for one request, behind those who have come before, up to this time. The turn is dropped once the request is
+    /// sent, and before anything else is asked on this connection. The connection may have ended by then.
+    ///
+    /// # Errors
+    /// There is no room in time.
+    pub async fn turn(&self, until: Instant) -> Result<Turn<'_>, CallError> {
+        let waits = async {
+            let turn = self.shared().turns.wait().await;
+            loop {
+                let room = self.shared().room.notified();
+                tokio::pin!(room);
+                room.as_mut().enable();
+                let has_room = {
+                    let state = self.shared().state.lock();
+                    state.closed.is_some() || !state.is_full()
+                };
+                if has_room {
+                    return turn;
+                }
+                room.await;
             }
-            room.await;
-        }
+        };
+        tokio::time::timeout_at(until, waits).await.map_err(|_| CallError::Full { node: self.node() })
     }
 
     /// Sends a request. `done` is called once: with the answer, or with the reason why there is none.
@@ -171,42 +203,74 @@ impl Connection {
     /// # Errors
     /// The connection has ended, has no free stream, or the request cannot be encoded; `done` comes back.
     pub fn submit(&self, request: &Request<'_>, extras: &Extras<'_>, done: Done) -> Result<(), Refused> {
+        self.submit_in(None, request, extras, done)
+    }
+
+    /// As [`Connection::submit`], for one who has waited for room on this connection.
+    ///
+    /// # Errors
+    /// Those of [`Connection::submit`].
+    pub fn submit_in(
+        &self,
+        turn: Option<&Turn<'_>>,
+        request: &Request<'_>,
+        extras: &Extras<'_>,
+        done: Done,
+    ) -> Result<(), Refused> {
         let version = self.version();
-        let Extras { tracing, custom_payload } = *extras;
+        let Extras { tracing, custom_payload, asks } = *extras;
         let codec = self.shared().codec.as_ref();
-        self.push(done, &mut |stream, out| {
+        self.push((done, turn), Expected::of(opcode_of(request), asks), &mut |stream, out| {
             let head = RequestHead { version, stream, tracing, custom_payload };
             match codec {
-                Some(codec) => request.encode_compressed(&head, &mut codec.lock(), out),
+                Some(codec) => {
+                    let mut codec = codec.lock();
+                    let encoded = request.encode_compressed(&head, &mut codec, out);
+                    codec.trim();
+                    encoded
+                }
                 None => request.encode(&head, out),
             }
         })
     }
 
-    /// As [`Connection::submit`], with a body that is encoded already.
-    ///
-    /// # Errors
-    /// Those of [`Connection::submit`].
-    pub fn submit_raw(&self, opcode: Opcode, flags: Flags, body: &[u8], done: Done) -> Result<(), Refused> {
+    fn submit_raw(
+        &self,
+        (opcode, flags, body): (Opcode, Flags, &[u8]),
+        (done, turn): (Done, Option<&Turn<'_>>),
+    ) -> Result<(), Refused> {
         let version = self.version();
         let codec = self.shared().codec.as_ref();
-        self.push(done, &mut |stream, out| {
+        self.push((done, turn), Expected::of(opcode, Asks::Statement), &mut |stream, out| {
             let header = Header { version, flags, stream, opcode, length: 0 };
             let open = OpenEnvelope::open(out, Direction::Request, header);
             out.extend_from_slice(body);
             match codec {
-                Some(codec) => open.finish_compressed(out, &mut codec.lock()),
+                Some(codec) => {
+                    let mut codec = codec.lock();
+                    let finished = open.finish_compressed(out, &mut codec);
+                    codec.trim();
+                    finished
+                }
                 None => open.finish(out),
             }
         })
     }
 
-    fn push(&self, done: Done, write: WriteEnvelope<'_>) -> Result<(), Refused> {
+    fn push(
+        &self,
+        (done, turn): (Done, Option<&Turn<'_>>),
+        expected: Expected,
+        write: WriteEnvelope<'_>,
+    ) -> Result<(), Refused> {
         let shared = self.shared();
+        if turn.is_none() && shared.turns.are_some() {
+            return Err(Refused { error: CallError::Full { node: shared.node }, done });
+        }
         let deadline = tokio::time::Instant::now() + shared.timeout;
         let mut state = shared.state.lock();
         let was_empty = state.out.is_empty();
-        match state.accept(deadline, write) {
+        match state.accept((deadline, expected), write) {
             Ok(stream) => {
                 state.set_done(stream, done);
                 drop(state);
@@ -228,12 +292,25 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer, which may be an ERROR. Waits for a free stream first.
+    /// Sends a request and waits for its answer, which may be an ERROR. Waits for room first, as long as for the answer.
     ///
     /// # Errors
     /// There is no answer.
     pub async fn call(&self, request: &Request<'_>, extras: &Extras<'_>) -> Result<OwnedAnswer, CallError> {
-        self.answer_of(|done| self.submit(request, extras, done)).await
+        self.call_until(request, extras, self.until()).await
+    }
+
+    /// As [`Connection::call`], but waits for room until this time: who asks several nodes waits at all of them together no longer.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn call_until(
+        &self,
+        request: &Request<'_>,
+        extras: &Extras<'_>,
+        until: Instant,
+    ) -> Result<OwnedAnswer, CallError> {
+        self.answer_of(until, |done, turn| self.submit_in(turn, request, extras, done)).await
     }
 
     /// As [`Connection::call`], with a body that is encoded already.
@@ -246,25 +323,36 @@ impl Connection {
         flags: Flags,
         body: &[u8],
     ) -> Result<OwnedAnswer, CallError> {
-        self.answer_of(|done| self.submit_raw(opcode, flags, body, done)).await
+        self.answer_of(self.until(), |done, turn| self.submit_raw((opcode, flags, body), (done, turn))).await
+    }
+
+    /// Until when a request that begins now waits for room.
+    fn until(&self) -> Instant {
+        tokio::time::Instant::now() + self.shared().timeout
     }
 
     async fn answer_of(
         &self,
-        submit: impl Fn(Done) -> Result<(), Refused>,
+        until: Instant,
+        submit: impl Fn(Done, Option<&Turn<'_>>) -> Result<(), Refused>,
     ) -> Result<OwnedAnswer, CallError> {
+        let mut turn = None;
         loop {
             let (sender, receiver) = oneshot::channel();
             let done: Done = Box::new(move |answer| {
                 // The caller may have gone.
                 let _ = sender.send(answer.map(|answer| answer.to_owned()));
             });
-            match submit(done) {
+            match submit(done, turn.as_ref()) {
                 Ok(()) => {
+                    drop(turn);
                     let lost = || CallError::Lost { node: self.node(), reason: "it was closed".to_owned() };
                     return receiver.await.unwrap_or_else(|_| Err(lost()));
                 }
-                Err(Refused { error: CallError::Full { .. }, .. }) => self.room().await,
+                Err(Refused { error: CallError::Full { .. }, .. }) => {
+                    drop(turn.take());
+                    turn = Some(self.turn(until).await?);
+                }
                 Err(refused) => return Err(refused.error),
             }
         }
@@ -284,20 +372,29 @@ impl Shared {
                 return;
             }
             state.closed = Some(reason.to_owned());
+            state.out = Vec::new();
             (std::mem::take(&mut state.slots), state.taken)
         };
-        for pending in pending.into_iter().flatten() {
-            let Some(done) = pending.done else { continue };
-            let (node, reason) = (self.node, reason.to_owned());
-            done(Err(match pending.number < taken {
-                true => CallError::Lost { node, reason },
-                false => CallError::NotSent { node, reason },
-            }));
-        }
+        // Before the recipients are told, which is work of others.
         self.written.notify_one();
         self.room.notify_waiters();
         self.ended.notify_waiters();
+        for pending in pending.into_iter().flatten() {
+            let Some(done) = pending.done else { continue };
+            let (node, reason) = (self.node, reason.to_owned());
+            let error = match pending.number < taken {
+                true => CallError::Lost { node, reason },
+                false => CallError::NotSent { node, reason },
+            };
+            tell(done, Err(error));
+        }
     }
+}
+
+/// Tells a recipient how its request has ended. A panic costs that request alone; the panic hook has logged it.
+pub(super) fn tell(done: Done, ended: Result<Answer<'_>, CallError>) {
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| done(ended)));
+    drop(told);
 }
 
 /// Tries versions, newest first. A node may close the connection after it has refused one.

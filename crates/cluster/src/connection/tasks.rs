@@ -3,40 +3,66 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_wire::native::{EVENT_STREAM, Header, Request, RequestHead};
+use helenus_wire::native::{EVENT_STREAM, Header, Opcode, Request, RequestHead};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::expected::{Asks, Expected};
 use super::framing::{Deframer, Framer};
 use super::handshake::Ready;
-use super::multiplexed::{EventBody, Shared};
+use super::in_flight::Pending;
+use super::multiplexed::{Shared, tell};
+use super::node_events::EventSender;
 use super::stream::{Input, Output};
-use crate::{Answer, CallError};
+use crate::{Answer, CallError, Taken};
 
 /// How often the reading task looks at the clock.
 const TICK: Duration = Duration::from_millis(100);
+/// Bytes that are a sign of life without a whole message among them. A node that sends less of a long message in the time of its heartbeats
+/// is asked for one, and loses the connection if it still does.
+const SIGN_OF_LIFE_BYTES: usize = 64 << 10;
 
 /// Buffers are kept up to this size.
 const KEPT_BYTES: usize = 1 << 20;
+/// How long the end of a connection may take: TLS writes what it still has and its farewell, and the node may not read.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Starts both tasks.
-pub(super) fn start(shared: &Arc<Shared>, ready: Ready, events: Option<mpsc::Sender<EventBody>>) {
+pub(super) fn start(shared: &Arc<Shared>, ready: Ready, events: Option<EventSender>) {
     let Ready { stream, deframer, framer, .. } = ready;
     tokio::spawn(write(Arc::clone(shared), stream.output, framer));
     let reader = Reader { shared: Arc::clone(shared), input: stream.input, deframer, events };
     tokio::spawn(reader.run());
 }
 
+/// Closes the connection when a task of it ends, however that comes.
+struct ClosesAtEnd(Arc<Shared>);
+
+impl Drop for ClosesAtEnd {
+    fn drop(&mut self) {
+        self.0.close("a task of it has ended");
+    }
+}
+
 async fn write(shared: Arc<Shared>, mut output: Output, mut framer: Framer) {
+    let _closes = ClosesAtEnd(Arc::clone(&shared));
     let (mut envelopes, mut framed) = (Vec::new(), Vec::new());
     loop {
-        {
+        // Before the state is looked at, so that no end is missed.
+        let ended = shared.ended.notified();
+        tokio::pin!(ended);
+        ended.as_mut().enable();
+        let was_full = {
             let mut state = shared.state.lock();
             if state.closed.is_some() {
                 break;
             }
+            let was_full = state.is_full();
             state.take_out(&mut envelopes);
+            was_full
+        };
+        if was_full {
+            shared.room.notify_waiters();
         }
         if envelopes.is_empty() {
             shared.written.notified().await;
@@ -49,7 +75,7 @@ async fn write(shared: Arc<Shared>, mut output: Output, mut framer: Framer) {
         };
         let written = tokio::select! {
             written = written => written,
-            () = shared.ended.notified() => break,
+            () = ended => break,
         };
         if let Err(error) = written {
             shared.close(&error.to_string());
@@ -60,14 +86,28 @@ async fn write(shared: Arc<Shared>, mut output: Output, mut framer: Framer) {
             buffer.shrink_to(KEPT_BYTES);
         }
     }
-    let _ = output.shutdown().await;
+    // A node that is not polite about it loses the connection all the same.
+    let _ = tokio::time::timeout(FAREWELL, output.shutdown()).await;
+}
+
+/// The request on a stream, which is free from now on; the first who waits for one is woken. `None`: nothing was asked there.
+fn finish(shared: &Shared, stream: i16) -> Option<Pending> {
+    let (pending, was_full) = {
+        let mut state = shared.state.lock();
+        let was_full = state.is_full();
+        (state.finish(stream), was_full)
+    };
+    if was_full {
+        shared.room.notify_waiters();
+    }
+    pending
 }
 
 struct Reader {
     shared: Arc<Shared>,
     input: Input,
     deframer: Deframer,
-    events: Option<mpsc::Sender<EventBody>>,
+    events: Option<EventSender>,
 }
 
 impl Reader {
@@ -75,19 +115,22 @@ impl Reader {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heard = tokio::time::Instant::now();
-        let mut is_asked = false;
+        let (mut is_asked, mut arrived) = (false, 0);
+        let _closes = ClosesAtEnd(Arc::clone(&self.shared));
         loop {
             // Envelopes may have arrived with the last answer of the handshake.
-            if let Err(reason) = self.take_all() {
-                return self.shared.close(&reason);
+            let has_taken = match self.take_all() {
+                Ok(has_taken) => has_taken,
+                Err(reason) => return self.shared.close(&reason),
+            };
+            if has_taken || arrived >= SIGN_OF_LIFE_BYTES {
+                heard = tokio::time::Instant::now();
+                (is_asked, arrived) = (false, 0);
             }
             tokio::select! {
                 read = self.deframer.fill(&mut self.input) => match read {
                     Ok(0) => return self.shared.close("the node closed it"),
-                    Ok(_) => {
-                        heard = tokio::time::Instant::now();
-                        is_asked = false;
-                    }
+                    Ok(bytes) => arrived += bytes,
                     Err(error) => return self.shared.close(&error.to_string()),
                 },
                 now = ticks.tick() => {
@@ -108,31 +151,33 @@ impl Reader {
         }
     }
 
-    fn take_all(&mut self) -> Result<(), String> {
+    /// Takes the messages that are whole. Returns whether there was one.
+    fn take_all(&mut self) -> Result<bool, String> {
         let (shared, events) = (&self.shared, &self.events);
-        let mut unasked = None;
-        let taken = self.deframer.each(|header: &Header, body: &[u8]| {
+        let (mut unasked, mut objection, mut has_taken) = (None, None, false);
+        let taken = self.deframer.each(|header: &Header, body: &[u8], room: Option<&Arc<Taken>>| {
             let Header { version, flags, stream, opcode, .. } = *header;
-            let answer = Answer { version, flags, opcode, body };
+            let answer = Answer { version, flags, opcode, body, room };
+            has_taken = true;
+            // What follows an answer that nothing has asked for is not believed; its requests are lost with the connection.
+            if objection.is_some() {
+                return false;
+            }
             if stream == EVENT_STREAM {
-                // An event that finds no room is lost; who gets events reads all again when it has missed some.
                 if let Some(events) = events {
-                    let _ = events.try_send(answer.to_owned());
+                    events.send(answer.to_owned());
                 }
                 return true;
             }
-            let (pending, was_full) = {
-                let mut state = shared.state.lock();
-                let was_full = state.is_full();
-                (state.finish(stream), was_full)
-            };
-            if was_full {
-                shared.room.notify_waiters();
-            }
-            match pending {
+            match finish(shared, stream) {
                 Some(pending) => {
+                    objection = pending.expected.objection(&answer);
+                    let taken = match &objection {
+                        None => Ok(answer),
+                        Some(reason) => Err(CallError::Unasked { node: shared.node, reason: reason.clone() }),
+                    };
                     if let Some(done) = pending.done {
-                        done(Ok(answer));
+                        tell(done, taken);
                     }
                 }
                 None if shared.state.lock().closed.is_none() => unasked = Some(stream),
@@ -140,12 +185,34 @@ impl Reader {
             }
             true
         });
-        match (taken, unasked) {
-            (Err(error), _) => Err(error.to_string()),
-            (Ok(()), Some(stream)) => {
+        // Nobody waits any more for a long answer that comes too late, nor for a long event: it keeps no room until it has arrived.
+        if let Some(stream) = self.deframer.arriving()
+            && !shared.state.lock().is_awaited(stream)
+        {
+            self.deframer.give_up();
+        }
+        for (stream, reason) in self.deframer.take_refused() {
+            has_taken = true;
+            if stream == EVENT_STREAM {
+                events.iter().for_each(EventSender::miss);
+                continue;
+            }
+            match finish(shared, stream) {
+                Some(Pending { done: Some(done), .. }) => {
+                    tell(done, Err(CallError::TooLong { node: shared.node, reason }));
+                }
+                Some(_) => {}
+                None if shared.state.lock().closed.is_none() => unasked = Some(stream),
+                None => {}
+            }
+        }
+        match (taken, objection, unasked) {
+            (_, Some(reason), _) => Err(reason),
+            (Err(error), ..) => Err(error.to_string()),
+            (Ok(()), _, Some(stream)) => {
                 Err(format!("an answer came on stream {stream}, where nothing was asked"))
             }
-            (Ok(()), None) => Ok(()),
+            (Ok(()), _, None) => Ok(has_taken),
         }
     }
 
@@ -156,7 +223,7 @@ impl Reader {
         };
         let (node, after) = (self.shared.node, self.shared.timeout);
         for done in expired {
-            done(Err(CallError::Timeout { node, after }));
+            tell(done, Err(CallError::Timeout { node, after }));
         }
         if is_stuck {
             self.shared.close("too many requests have timed out on it");
@@ -168,9 +235,10 @@ impl Reader {
         let version = self.shared.version;
         let mut state = self.shared.state.lock();
         let deadline = tokio::time::Instant::now() + self.shared.timeout;
-        let written = state.accept(deadline, &mut |stream, out| {
-            Request::Options.encode(&RequestHead::new(version, stream), out)
-        });
+        let written = state
+            .accept((deadline, Expected::of(Opcode::Options, Asks::Statement)), &mut |stream, out| {
+                Request::Options.encode(&RequestHead::new(version, stream), out)
+            });
         if let Ok(stream) = written {
             state.set_done(stream, Box::new(|_| {}));
         }

@@ -2,20 +2,21 @@
 //!
 //! The statement becomes `INSERT (every column) VALUES (?, ?, ..)` with markers that clients do not see, one for each
 //! column of the text. A constant text is parsed once. A bound text is parsed when the first column is bound, and the
-//! result is kept for the other columns.
+//! result is kept for the other columns, in the execution (`BoundValues::document`).
 
 use super::markers::Markers;
 use super::term::Term;
 use super::values::{Bindings, Bound};
-use crate::budget::RequestBudget;
+use crate::budget::{RequestBudget, room_for};
 use crate::error::{CqlError, Result};
-use crate::json::{Json, JsonReading, Mismatch, ParseError, Unread, fold_case, from_json, parse};
+use crate::json::{
+    Json, JsonReading, Mismatch, ParseError, Unread, fold_case, from_json, parse, room_to_fold, shown,
+};
 use crate::request::BoundValue;
 use crate::scope::Receiver;
 use crate::syntax::ast::{self, Ident};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
-use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,14 +28,14 @@ pub struct JsonRow {
     columns: Vec<(Arc<str>, CqlType)>,
     /// The value of columns that the text does not contain.
     default: Value,
-    last: Mutex<Option<LastRead>>,
 }
 
-/// The text that was parsed last, the time at which it was, and its values.
-#[derive(Debug)]
-struct LastRead {
-    text: Box<str>,
-    now_ms: i64,
+/// The document that an execution has read last. It belongs to the execution, not to the statement, which stays prepared
+/// for long and would keep the memory of its last document as long.
+#[derive(Clone, Debug)]
+pub(super) struct ReadDocument {
+    /// The address of its `JsonRow`, and the marker of its text.
+    of: (usize, u16),
     values: Arc<[Value]>,
 }
 
@@ -74,7 +75,6 @@ pub(crate) fn json_columns(
         source: Source::Values(Arc::new([])),
         columns: all.map(|column| (column.name.clone(), column.ty.clone())).collect(),
         default: if default_unset { Value::Unset } else { Value::Null },
-        last: Mutex::new(None),
     };
     row.source = match value {
         ast::Term::Marker(marker) => {
@@ -113,48 +113,57 @@ impl JsonRow {
                 let BoundValue::Bytes(bytes) = bindings.values.get(*index) else {
                     return invalid("Got null for INSERT JSON values");
                 };
-                let Ok(text) = std::str::from_utf8(bytes) else {
-                    return invalid("String didn't validate. (column [json])");
-                };
-                {
-                    let now_ms = bindings.calls.now_us.div_euclid(1000);
-                    self.read_once(text, now_ms, bindings.calls.work)?
-                }
+                self.read_once((bytes, *index), bindings)?
             }
         };
         Ok(match values.get(column) {
-            Some(Value::Bytes(bytes)) => Bound::Bytes(Cow::Owned(bytes.clone())),
+            Some(Value::Bytes(bytes)) => {
+                room_for(bytes.len())?;
+                Bound::Bytes(Cow::Owned(bytes.clone()))
+            }
             Some(Value::Unset) => Bound::Unset,
             Some(Value::Null) | None => Bound::Null,
         })
     }
 
-    fn read_once(&self, text: &str, now_ms: i64, work: &RequestBudget<'_>) -> Result<Arc<[Value]>> {
-        if let Some(last) = &*self.last.lock()
-            && *last.text == *text
-            && last.now_ms == now_ms
-        {
+    /// The values of a bound text. All columns of a row are bound one after the other, and read it once.
+    fn read_once(&self, (bytes, marker): (&[u8], u16), bindings: &Bindings<'_>) -> Result<Arc<[Value]>> {
+        let of = (std::ptr::from_ref(self).addr(), marker);
+        let mut last = bindings.values.document().lock();
+        if let Some(last) = last.as_ref().filter(|last| last.of == of) {
             return Ok(last.values.clone());
         }
-        let values = self.read(text, now_ms, work)?;
-        *self.last.lock() = Some(LastRead { text: text.into(), now_ms, values: values.clone() });
+        // Before the next is read, so that there is one at a time.
+        *last = None;
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return invalid("String didn't validate. (column [json])");
+        };
+        let now_ms = bindings.calls.now_us.div_euclid(1000);
+        let values = self.read(text, now_ms, bindings.calls.work)?;
+        *last = Some(ReadDocument { of, values: values.clone() });
         Ok(values)
     }
 
     /// Parses a text to one value for each column (`Json.parseJson`).
     fn read(&self, text: &str, now_ms: i64, work: &RequestBudget<'_>) -> Result<Arc<[Value]>> {
-        let step = || work.goes_on();
+        let step = |bytes| work.goes_on(bytes);
         let reading = JsonReading { now_ms, step: &step };
         let undecodable = |error: ParseError| {
             let error = error.java_text();
-            CqlError::Invalid(format!("Could not decode JSON string as a map: {error}. (String was: {text})"))
+            CqlError::Invalid(format!(
+                "Could not decode JSON string as a map: {error}. (String was: {})",
+                shown(text)
+            ))
         };
         let parsed = parse(text, &step).map_err(|error| match error {
             Unread::Invalid(error) => undecodable(error),
             Unread::Stopped => work.interrupted(),
         });
         let mut entries = match parsed? {
-            Json::Map(entries) => fold_case(entries),
+            Json::Map(entries) => {
+                room_for(room_to_fold(&entries))?;
+                fold_case(entries)
+            }
             Json::Null => return invalid("Got null for INSERT JSON values"),
             other => return Err(undecodable(ParseError::no_object(&other))),
         };

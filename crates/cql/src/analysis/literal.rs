@@ -8,13 +8,13 @@ use super::markers::Markers;
 use super::term::Term;
 use super::term_text::term_text;
 use super::values::{Bindings, Bound, BoundValues};
-use crate::budget::UNBOUNDED;
+use crate::budget::{UNBOUNDED, normalised, room_for, room_in};
 use crate::error::{CqlError, Result};
 use crate::scope::CallContext;
 use crate::scope::Receiver;
 use crate::scope::Scope;
 use crate::syntax::ast::{self, Ident};
-use helenus_model::types::{Assignment, CqlType, normalise, pack, put_element, put_value};
+use helenus_model::types::{Assignment, CqlType, pack, put_element, put_value};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -267,7 +267,7 @@ fn settle(term: Term) -> Result<Term> {
         node: 0,
         work: &UNBOUNDED,
     };
-    let bindings = Bindings { values: BoundValues::NONE, calls: &calls };
+    let bindings = Bindings { values: BoundValues::none(), calls: &calls };
     match term.bind(&bindings)? {
         Bound::Bytes(bytes) => Ok(Term::Value(bytes.into_owned().into())),
         Bound::Null | Bound::Unset => Ok(Term::Null),
@@ -293,25 +293,45 @@ fn bind_parts<'a>(
 
 const NULL_INSIDE: &str = "null is not supported inside collections";
 
+/// The bytes that a part takes besides its value: a length.
+const PART_BYTES: usize = 9;
+
+/// A buffer for parts, of just the size that they need.
+fn buffer_for<'v>(values: impl Iterator<Item = &'v [u8]>) -> Result<Vec<u8>> {
+    let bytes = PART_BYTES + values.map(|value| value.len() + PART_BYTES).sum::<usize>();
+    room_for(bytes)?;
+    Ok(Vec::with_capacity(bytes))
+}
+
+/// A value in which sets and maps are sorted.
+fn sorted<'a>(ty: &CqlType, value: Vec<u8>, bindings: &Bindings<'_>) -> Result<Bound<'a>> {
+    let sorted = match normalised(ty, &value, bindings.calls.work)? {
+        Cow::Owned(sorted) => Some(sorted),
+        Cow::Borrowed(_) => None,
+    };
+    Ok(Bound::Bytes(Cow::Owned(sorted.unwrap_or(value))))
+}
+
 pub(super) fn bind_elements<'a>(
     ty: &CqlType,
     parts: &'a [Term],
     bindings: &Bindings<'a>,
 ) -> Result<Bound<'a>> {
-    let mut out = Vec::new();
     if let CqlType::Vector { element, .. } = ty {
         const NULL: &str = "null is not supported inside vectors";
         let Some(values) = bind_parts(parts, bindings, NULL)? else { return invalid(NULL.into()) };
         if values.iter().any(|value| value.is_empty() && element.is_empty_meaningless()) {
             return invalid(NULL.into());
         }
+        let mut out = buffer_for(values.iter().map(|value| &**value))?;
         values.iter().for_each(|value| put_element(element, value, &mut out));
         return Ok(Bound::Bytes(Cow::Owned(out)));
     }
     let Some(values) = bind_parts(parts, bindings, NULL_INSIDE)? else { return Ok(Bound::Unset) };
+    let mut out = buffer_for(values.iter().map(|value| &**value))?;
     pack(values.len(), values.iter().map(|value| Some(&**value)), &mut out);
-    let sorted = normalise(ty, &out).into_owned();
-    Ok(Bound::Bytes(Cow::Owned(sorted)))
+    drop(values);
+    sorted(ty, out, bindings)
 }
 
 pub(super) fn bind_entries<'a>(
@@ -320,17 +340,20 @@ pub(super) fn bind_entries<'a>(
     bindings: &Bindings<'a>,
 ) -> Result<Bound<'a>> {
     let Some(values) = bind_parts(parts, bindings, NULL_INSIDE)? else { return Ok(Bound::Unset) };
-    let mut out = Vec::new();
+    let mut out = buffer_for(values.iter().map(|value| &**value))?;
     pack(values.len() / 2, values.iter().map(|value| Some(&**value)), &mut out);
-    let sorted = normalise(ty, &out).into_owned();
-    Ok(Bound::Bytes(Cow::Owned(sorted)))
+    drop(values);
+    sorted(ty, out, bindings)
 }
 
 pub(super) fn bind_fields<'a>(ty: &CqlType, parts: &'a [Term], bindings: &Bindings<'a>) -> Result<Bound<'a>> {
     let mut out = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         match part.bind(bindings)? {
-            Bound::Bytes(bytes) => put_value(Some(&bytes), &mut out),
+            Bound::Bytes(bytes) => {
+                room_in(&mut out, bytes.len() + PART_BYTES)?;
+                put_value(Some(&bytes), &mut out);
+            }
             Bound::Null => put_value(None, &mut out),
             Bound::Unset => match ty {
                 CqlType::Udt(udt) if udt.frozen => {

@@ -3,6 +3,8 @@
 
 use super::term::Term;
 use crate::answer::ResultColumn;
+use crate::budget::room_for;
+use crate::error::Result;
 use crate::scope::Receiver;
 use crate::syntax::ast::{BindMarker, Marker, Pos};
 use helenus_model::types::CqlType;
@@ -17,6 +19,14 @@ pub struct Markers {
 }
 
 impl Markers {
+    /// Reserves memory for what `new` makes of so many markers.
+    ///
+    /// # Errors
+    /// As `room_for`.
+    pub(crate) fn room_for(count: usize) -> Result<()> {
+        room_for(count * (size_of::<Option<Receiver>>() + size_of::<Option<Arc<str>>>()))
+    }
+
     /// For these markers of a statement.
     pub fn new(markers: &[BindMarker<'_>]) -> Markers {
         Markers {

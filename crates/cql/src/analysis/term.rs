@@ -7,6 +7,8 @@ use super::literal;
 use super::markers::Markers;
 use super::term_text::term_text;
 use super::values::{Bindings, Bound};
+use crate::budget::{RequestBudget, normalised, room_for};
+use crate::cost;
 use crate::error::{CqlError, Result};
 use crate::functions::{assignable, compatible};
 use crate::request::BoundValue;
@@ -15,7 +17,9 @@ use crate::scope::Scalar;
 use crate::scope::Scope;
 use crate::syntax::ast;
 use crate::syntax::print_type;
-use helenus_model::types::{Assignment, CqlType, TypeError, check_count, normalise, parse_constant};
+use helenus_model::types::{
+    Assignment, CqlType, TypeError, check_bound_list, check_count, empty_as_null, parse_constant,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -55,13 +59,7 @@ impl Term {
     ) -> Result<Term> {
         scope.work.step()?;
         match term {
-            ast::Term::Literal(constant) => {
-                match parse_constant(&receiver.ty, constant_kind(constant), &constant.text) {
-                    Ok(bytes) => Ok(Term::Value(bytes.into())),
-                    Err(TypeError::Now) => Ok(Term::Now),
-                    Err(error) => Err(CqlError::Invalid(error.for_column(&receiver.name))),
-                }
-            }
+            ast::Term::Literal(constant) => Self::prepare_literal(constant, receiver, scope),
             ast::Term::Null(_) if receiver.ty == CqlType::Counter => {
                 Err(CqlError::Invalid("Invalid null value for counter increment/decrement".into()))
             }
@@ -86,6 +84,20 @@ impl Term {
             | ast::Term::Cast(..)
             | ast::Term::Negation(..)
             | ast::Term::Arithmetic(..) => Self::prepare_call(Operand::Term(term), receiver, scope, markers),
+        }
+    }
+
+    /// Like `bind_marker` a function of its own: `prepare` and `bind` call themselves, and their stack frames count.
+    fn prepare_literal(constant: &ast::Literal<'_>, receiver: &Receiver, scope: &Scope<'_>) -> Result<Term> {
+        if matches!(receiver.ty, CqlType::Varint | CqlType::Decimal) {
+            scope.work.operation(cost::number_text(&constant.text), "Reading the number")?;
+            // Its halves, the powers of ten by which they are multiplied, and the products.
+            room_for(5 * constant.text.len())?;
+        }
+        match parse_constant(&receiver.ty, constant_kind(constant), &constant.text) {
+            Ok(bytes) => Ok(Term::Value(bytes.into())),
+            Err(TypeError::Now) => Ok(Term::Now),
+            Err(error) => Err(CqlError::Invalid(error.for_column(&receiver.name))),
         }
     }
 
@@ -183,21 +195,7 @@ impl Term {
                 let now_ms = bindings.calls.now_us.div_euclid(1000);
                 Ok(Bound::Bytes(Cow::Owned(now_ms.to_be_bytes().to_vec())))
             }
-            Term::Marker(index, ty) => match bindings.values.get(*index) {
-                BoundValue::Null => Ok(Bound::Null),
-                BoundValue::Unset => Ok(Bound::Unset),
-                BoundValue::Bytes(bytes) => {
-                    // Cassandra's message does not name the column, so it is added.
-                    check_count(ty, bytes).and_then(|()| ty.validate(bytes)).map_err(|error| {
-                        CqlError::Invalid(format!("{error} (column {})", bindings.values.name(*index)))
-                    })?;
-                    Ok(Bound::Bytes(match ty {
-                        // Cassandra does not sort sets and maps in a vector, unless it is inside a collection.
-                        CqlType::Vector { .. } => Cow::Borrowed(bytes),
-                        _ => normalise(ty, bytes),
-                    }))
-                }
-            },
+            Term::Marker(index, ty) => bind_marker(*index, ty, bindings),
             Term::Json(row, column) => row.bind(*column, bindings),
             Term::Elements(ty, parts) => literal::bind_elements(ty, parts, bindings),
             Term::Entries(ty, parts) => literal::bind_entries(ty, parts, bindings),
@@ -205,6 +203,51 @@ impl Term {
             Term::Call(function, parts) => bind_call(&**function, parts, bindings),
         }
     }
+}
+
+fn bind_marker<'a>(index: u16, ty: &CqlType, bindings: &Bindings<'a>) -> Result<Bound<'a>> {
+    match bindings.values.get(index) {
+        BoundValue::Null => Ok(Bound::Null),
+        BoundValue::Unset => Ok(Bound::Unset),
+        BoundValue::Bytes(bytes) => {
+            let work = bindings.calls.work;
+            work.validation(ty, bytes.len())?;
+            // Cassandra's message does not name the column, so it is added.
+            let wrong = |error: TypeError| {
+                CqlError::Invalid(format!("{error} (column {})", bindings.values.name(index)))
+            };
+            check_count(ty, bytes).map_err(wrong)?;
+            if let CqlType::List { element, frozen } = ty {
+                return bind_list((element, *frozen), bytes, work, wrong).map(Bound::Bytes);
+            }
+            ty.validate(bytes).map_err(wrong)?;
+            Ok(Bound::Bytes(match ty {
+                // Cassandra does not sort sets and maps in a vector, unless it is inside a collection.
+                CqlType::Vector { .. } => Cow::Borrowed(bytes),
+                _ => normalised(ty, bytes, work)?,
+            }))
+        }
+    }
+}
+
+/// A list that a request binds. A frozen one may have nulls (`ElementsWithout`); of another each element is a cell, which
+/// has a value.
+fn bind_list<'a>(
+    (element, is_frozen): (&Arc<CqlType>, bool),
+    bytes: &'a [u8],
+    work: &RequestBudget<'_>,
+    wrong: impl Fn(TypeError) -> CqlError,
+) -> Result<Cow<'a, [u8]>> {
+    let without = check_bound_list(element, bytes).map_err(&wrong)?;
+    if without.null && !is_frozen {
+        return Err(wrong(TypeError::NullElement));
+    }
+    if without.empty && is_frozen {
+        // Types whose empty value is read as null have nothing to sort.
+        room_for(bytes.len())?;
+        return Ok(Cow::Owned(empty_as_null(bytes)));
+    }
+    normalised(&CqlType::List { element: element.clone(), frozen: is_frozen }, bytes, work)
 }
 
 fn bind_call<'a>(function: &dyn Scalar, parts: &'a [Term], bindings: &Bindings<'a>) -> Result<Bound<'a>> {

@@ -4,7 +4,13 @@ use super::assignment::Operand;
 use crate::syntax::ast::{LiteralKind, Term};
 use crate::syntax::print_type;
 use helenus_model::types::quote_identifier;
+use std::borrow::Cow;
 use std::fmt::Write as _;
+
+/// The bytes of a text after which nothing is appended, and those of a literal in it: terms may have megabytes, a text is
+/// copied several times, and no name or message has use for more.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+const LITERAL_BYTES_MAX: usize = 16 << 10;
 
 /// The text of a term in messages.
 pub fn term_text(term: &Term<'_>) -> String {
@@ -14,11 +20,14 @@ pub fn term_text(term: &Term<'_>) -> String {
 }
 
 fn write(term: &Term<'_>, out: &mut String) {
+    if out.len() >= TEXT_BYTES_MAX {
+        return;
+    }
     match term {
         Term::Literal(literal) if literal.kind == LiteralKind::String => {
-            _ = write!(out, "'{}'", literal.text)
+            _ = write!(out, "'{}'", cut(&literal.text))
         }
-        Term::Literal(literal) => out.push_str(&literal.text),
+        Term::Literal(literal) => out.push_str(&cut(&literal.text)),
         Term::Null(_) => out.push_str("NULL"),
         Term::Marker(_) => out.push('?'),
         Term::List(items, _) => list("[", items, "]", out),
@@ -27,6 +36,9 @@ fn write(term: &Term<'_>, out: &mut String) {
         Term::Map(pairs, _) => {
             out.push('{');
             for (index, (key, value)) in pairs.iter().enumerate() {
+                if out.len() >= TEXT_BYTES_MAX {
+                    break;
+                }
                 out.push_str(if index == 0 { "" } else { ", " });
                 write(key, out);
                 out.push_str(": ");
@@ -71,9 +83,21 @@ pub(super) fn operand_text(operand: Operand<'_, '_>) -> String {
     }
 }
 
+/// A literal, or its beginning.
+fn cut(text: &str) -> Cow<'_, str> {
+    if text.len() <= LITERAL_BYTES_MAX {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}...", text.get(..text.floor_char_boundary(LITERAL_BYTES_MAX)).unwrap_or_default()))
+}
+
 fn list(open: &str, items: &[Term<'_>], close: &str, out: &mut String) {
     out.push_str(open);
     for (index, item) in items.iter().enumerate() {
+        if out.len() >= TEXT_BYTES_MAX {
+            out.push_str("...");
+            break;
+        }
         out.push_str(if index == 0 { "" } else { ", " });
         write(item, out);
     }

@@ -1,28 +1,42 @@
 //! The values of a request, in the order of the statement's markers.
 
+use super::json_row::ReadDocument;
 use crate::answer::ResultColumn;
 use crate::error::{CqlError, Result};
 use crate::request::{BoundValue, Values};
 use crate::scope::CallContext;
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The values of one execution, by marker.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct BoundValues<'a> {
     values: Ordered<'a>,
     markers: &'a [ResultColumn],
+    document: Mutex<Option<ReadDocument>>,
+}
+
+impl Clone for BoundValues<'_> {
+    fn clone(&self) -> Self {
+        let document = Mutex::new(self.document.lock().clone());
+        BoundValues { values: self.values.clone(), markers: self.markers, document }
+    }
 }
 
 #[derive(Clone, Debug)]
 enum Ordered<'a> {
     AsGiven(&'a [BoundValue<'a>]),
-    ByName(Vec<BoundValue<'a>>),
+    /// Shared by the statements of a batch, which each have all values of it.
+    ByName(Arc<[BoundValue<'a>]>),
 }
 
 impl<'a> BoundValues<'a> {
     /// No values, for statements without markers.
-    pub const NONE: BoundValues<'static> = BoundValues { values: Ordered::AsGiven(&[]), markers: &[] };
+    pub const fn none() -> BoundValues<'static> {
+        BoundValues { values: Ordered::AsGiven(&[]), markers: &[], document: Mutex::new(None) }
+    }
 
     /// As `ordered`, for a statement that was sent as text.
     ///
@@ -50,7 +64,7 @@ impl<'a> BoundValues<'a> {
                 Ordered::ByName(markers.iter().filter_map(find).collect())
             }
         };
-        let found = BoundValues { values, markers };
+        let found = BoundValues { values, markers, document: Mutex::new(None) };
         match found.all().len() {
             count if count == markers.len() => Ok(found),
             count => Err(count),
@@ -60,6 +74,11 @@ impl<'a> BoundValues<'a> {
     /// The value of a marker.
     pub fn get(&self, index: u16) -> BoundValue<'a> {
         self.all().get(usize::from(index)).copied().unwrap_or(BoundValue::Null)
+    }
+
+    /// The JSON document that was read last.
+    pub(super) fn document(&self) -> &Mutex<Option<ReadDocument>> {
+        &self.document
     }
 
     /// The marker's receiver: a column, or `value(c)`, `[ttl]`.

@@ -4,7 +4,11 @@
 //! `r` (a present row), `t` (TRUNCATE); `schema` and `import` are our own. `after` has the written values by column; `cells`
 //! has each cell with its timestamp and TTL, and each deletion of a cell; `collections_deleted` the deletions of whole
 //! collections, as an assignment of a collection makes one.
+//!
+//! An event may be several times as long as what was written: a value stands in it twice, a blob as digits, and the images of a
+//! row besides. So memory is asked for before each value.
 
+use helenus_engine::account::{self, Refusal};
 use helenus_engine::changes::{Before, Change, ChangeKind, SchemaEvent};
 use helenus_model::cell::Cell;
 use helenus_model::counter_context;
@@ -13,7 +17,7 @@ use helenus_model::mutation::RangeBound;
 use helenus_model::reconcile::merge_rows;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::{Column, ColumnKind, Table};
-use helenus_model::types::{CqlType, UserType, key_values, pack, write_json, write_json_string};
+use helenus_model::types::{CqlType, UserType, key_values, pack, write_json_exactly, write_json_string};
 use std::fmt::Write;
 
 /// The operation of a change, as the event's `op` has it.
@@ -64,7 +68,10 @@ pub(super) struct Head<'h> {
 }
 
 /// The event of a change.
-pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> String {
+///
+/// # Errors
+/// There is no memory for it.
+pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> Result<String, Refusal> {
     let head = Head {
         cursor,
         operation: operation_of(change),
@@ -96,12 +103,15 @@ pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> String {
 }
 
 /// The event of a present row; cells that are dead are left out by the caller.
+///
+/// # Errors
+/// There is no memory for it.
 pub(super) fn row_json(
     table: &Table,
     head: &Head<'_>,
     (key, row): (&[u8], RowView<'_>),
     is_static: bool,
-) -> String {
+) -> Result<String, Refusal> {
     let mut event = Event::begin(table, head);
     match is_static {
         true => event.static_row(key, row, Before::NotRecorded),
@@ -110,14 +120,25 @@ pub(super) fn row_json(
     event.end()
 }
 
+/// About the bytes of a value as JSON: a blob has two digits a byte. A text has more with many control characters; the next value
+/// asks for them.
+fn json_bytes(ty: &CqlType, bytes: usize) -> usize {
+    match ty {
+        CqlType::Text | CqlType::Ascii => bytes.saturating_add(bytes / 8),
+        _ => bytes.saturating_mul(2),
+    }
+}
+
 struct Event<'e> {
     table: &'e Table,
     out: String,
+    /// There is no memory for a value: the event is not used.
+    refused: Option<Refusal>,
 }
 
 impl<'e> Event<'e> {
     fn begin(table: &'e Table, head: &Head<'_>) -> Event<'e> {
-        let mut event = Event { table, out: String::with_capacity(512) };
+        let mut event = Event { table, out: String::with_capacity(512), refused: None };
         event.out.push('{');
         event.text("position", head.cursor);
         event.text("op", head.operation);
@@ -131,9 +152,30 @@ impl<'e> Event<'e> {
         event
     }
 
-    fn end(mut self) -> String {
+    fn end(mut self) -> Result<String, Refusal> {
         self.out.push('}');
-        self.out
+        self.refused.map_or(Ok(self.out), Err)
+    }
+
+    /// Asks for memory for so many bytes of JSON, and for whatever was allocated since. False: there is none.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        if self.refused.is_some() {
+            return false;
+        }
+        let needed = self.out.len().saturating_add(bytes).saturating_add(64);
+        let asked = match needed.checked_sub(self.out.capacity()) {
+            None | Some(0) => account::settle(),
+            Some(_) => {
+                let whole = needed.max(self.out.capacity() + self.out.capacity() / 4);
+                let asked = account::grow(whole);
+                if asked.is_ok() {
+                    self.out.reserve_exact(whole - self.out.len());
+                }
+                asked
+            }
+        };
+        self.refused = asked.err();
+        self.refused.is_none()
     }
 
     /// Begins a field.
@@ -159,7 +201,20 @@ impl<'e> Event<'e> {
     /// A field whose value is a value of a type.
     fn value(&mut self, name: &str, ty: &CqlType, bytes: Option<&[u8]>) {
         self.name(name);
-        write_json(ty, bytes, &mut self.out);
+        if self.has_room(json_bytes(ty, bytes.map_or(0, <[u8]>::len))) {
+            write_json_exactly(ty, bytes, &mut self.out);
+        }
+    }
+
+    /// The value of a cell; a counter's is its count.
+    fn cell_value(&mut self, ty: &CqlType, cell: &Cell, row: RowView<'_>) {
+        if cell.is_tombstone() {
+            self.out.push_str("null");
+        } else if *ty == CqlType::Counter {
+            let _ = write!(self.out, "{}", counter_context::total(row.value(cell)));
+        } else if self.has_room(json_bytes(ty, row.value(cell).len())) {
+            write_json_exactly(ty, Some(row.value(cell)), &mut self.out);
+        }
     }
 
     fn row(&mut self, key: &[u8], row: RowView<'_>, with_deletions: bool, before: Before<'_>) {
@@ -264,6 +319,15 @@ impl<'e> Event<'e> {
     /// The values by column, then cell by cell.
     fn written(&mut self, columns: &[Column], row: RowView<'_>, is_deletion: bool, before: Before<'_>) {
         let columns: Vec<&Column> = columns.iter().filter(|column| !self.table.is_hidden(column)).collect();
+        // Each value stands in it twice. Asked for in one piece: a text that grows is there twice while it is copied.
+        let written = |column: &&Column| {
+            let cells = row.cells_of(column.id).iter();
+            let bytes = cells.map(|cell| row.path(cell).len() + row.value(cell).len() + 128).sum();
+            2 * json_bytes(&column.ty, bytes)
+        };
+        if !self.has_room(columns.iter().map(written).sum()) {
+            return;
+        }
         let is_whole = self.images(&columns, row, before);
         if is_deletion {
             if !is_whole {
@@ -313,7 +377,7 @@ impl<'e> Event<'e> {
         if !column.ty.is_multi_cell() {
             if let [cell] = cells {
                 self.name(&column.name);
-                value_json(&column.ty, cell, row, &mut self.out);
+                self.cell_value(&column.ty, cell, row);
             }
             return;
         }
@@ -331,9 +395,14 @@ impl<'e> Event<'e> {
             for cell in cells {
                 let Some((name, ty)) = field(of, row.path(cell)) else { continue };
                 self.name(&name);
-                value_json(&ty, cell, row, &mut self.out);
+                self.cell_value(&ty, cell, row);
             }
             self.out.push('}');
+            return;
+        }
+        let bytes: usize = live.iter().map(|cell| row.path(cell).len() + row.value(cell).len() + 8).sum();
+        // The values once more, packed, and then as JSON.
+        if !self.has_room(3 * bytes) {
             return;
         }
         let mut packed = Vec::new();
@@ -356,7 +425,7 @@ impl<'e> Event<'e> {
             }
             _ => pack(live.len(), live.iter().map(|cell| Some(row.value(cell))), &mut packed),
         }
-        write_json(&column.ty, Some(&packed), &mut self.out);
+        write_json_exactly(&column.ty, Some(&packed), &mut self.out);
     }
 
     fn cell(&mut self, column: &Column, cell: &Cell, row: RowView<'_>) {
@@ -399,7 +468,7 @@ impl<'e> Event<'e> {
         } else {
             if !matches!(column.ty, CqlType::Set { frozen: false, .. }) {
                 self.name("value");
-                value_json(&ty, cell, row, &mut self.out);
+                self.cell_value(&ty, cell, row);
             }
             self.field("ts_us", &cell.timestamp_us.to_string());
             self.expiry(cell.ttl_s, cell.local_deletion_s);
@@ -445,17 +514,6 @@ impl<'e> Event<'e> {
             self.out.push('}');
         }
         self.out.push(']');
-    }
-}
-
-/// The value of a cell; a counter's is its count.
-fn value_json(ty: &CqlType, cell: &Cell, row: RowView<'_>, out: &mut String) {
-    if cell.is_tombstone() {
-        out.push_str("null");
-    } else if *ty == CqlType::Counter {
-        let _ = write!(out, "{}", counter_context::total(row.value(cell)));
-    } else {
-        write_json(ty, Some(row.value(cell)), out);
     }
 }
 

@@ -15,4 +15,4 @@ mod snapshot;
 pub use consumer::{acknowledge, resume};
 pub use cursor::{Cursor, Start};
 pub use event::operation_of;
-pub use page::{ChangeEvent, ChangesPage, PageLimits, read_page, start};
+pub use page::{ChangeEvent, ChangesPage, MayRead, PageLimits, read_page, read_page_for, start};

@@ -5,7 +5,9 @@ use super::event::{change_json, operation_of, timestamp_of};
 use super::snapshot;
 use helenus_engine::changes::ChangePosition;
 use helenus_engine::{ChangesError, Database, Result};
+use helenus_model::schema::Table;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// When a page ends.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +77,10 @@ pub fn start(database: &Database, (keyspace, table): (&str, &str), start: Start)
     })
 }
 
-/// Reads the events behind a cursor.
+/// Whether a reader may see the changes of a table, which is as it was when they were made; otherwise why not.
+pub type MayRead<'m> = dyn Fn(&Table) -> std::result::Result<(), String> + 'm;
+
+/// Reads the events behind a cursor, for a reader who may read everything.
 ///
 /// # Errors
 /// Those of `Database::read_changes`, and of reading the table for its present rows.
@@ -85,23 +90,52 @@ pub fn read_page(
     from: Cursor,
     limits: PageLimits,
 ) -> Result<ChangesPage> {
+    read_page_for(&|_| Ok(()), database, table, (from, limits))
+}
+
+/// The same for a reader who may read some. A page ends in front of the first event that is not for the reader.
+///
+/// # Errors
+/// As `read_page`; `Refused` if the first event is not for the reader.
+pub fn read_page_for(
+    may_read: &MayRead<'_>,
+    database: &Database,
+    table: (&str, &str),
+    (from, limits): (Cursor, PageLimits),
+) -> Result<ChangesPage> {
     match from {
-        Cursor::Snapshot { then, after } => snapshot::read(database, table, (then, after), limits),
-        Cursor::Changes(position) => changes(database, table, position, limits),
+        Cursor::Snapshot { then, after } => {
+            snapshot::read(may_read, database, table, ((then, after), limits))
+        }
+        Cursor::Changes(position) => changes(may_read, database, table, (position, limits)),
     }
 }
 
 fn changes(
+    may_read: &MayRead<'_>,
     database: &Database,
     table: (&str, &str),
-    from: ChangePosition,
-    limits: PageLimits,
+    (from, limits): (ChangePosition, PageLimits),
 ) -> Result<ChangesPage> {
     let host_id = database.host_id();
     let (mut events, mut bytes, mut is_end) = (Vec::new(), 0, true);
+    // The definition that was asked about last; the position behind the last event, if the page ends there.
+    let mut allowed: Option<Arc<Table>> = None;
+    let (mut behind, mut ends_behind) = (from, None);
     let next = database.changes().read(table, from, &mut |change| {
+        if !allowed.as_ref().is_some_and(|known| Arc::ptr_eq(known, change.table)) {
+            if let Err(reason) = may_read(change.table) {
+                if events.is_empty() {
+                    return Err(ChangesError::Refused { position: behind.text(host_id), reason }.into());
+                }
+                (ends_behind, is_end) = (Some(behind), false);
+                return Ok(ControlFlow::Break(()));
+            }
+            allowed = Some(Arc::clone(change.table));
+        }
+        behind = change.position;
         let cursor = change.position.text(host_id);
-        let json = change_json(change, &cursor);
+        let json = change_json(change, &cursor)?;
         bytes += json.len();
         let (operation, timestamp_us) = (operation_of(change), timestamp_of(change));
         events.push(ChangeEvent { cursor, operation, timestamp_us, json });
@@ -109,5 +143,5 @@ fn changes(
         is_end = !is_full;
         Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    Ok(ChangesPage { events, next: Cursor::Changes(next), is_end })
+    Ok(ChangesPage { events, next: Cursor::Changes(ends_behind.unwrap_or(next)), is_end })
 }

@@ -5,7 +5,7 @@
 
 use super::cursor::Cursor;
 use super::event::{Head, row_json};
-use super::page::{ChangeEvent, ChangesPage, PageLimits};
+use super::page::{ChangeEvent, ChangesPage, MayRead, PageLimits};
 use helenus_engine::changes::ChangePosition;
 use helenus_engine::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink};
 use helenus_engine::{ChangesError, Database, Error, ReadRequest, Result};
@@ -22,16 +22,18 @@ type After = Option<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// Reads a page of present rows; behind the last one the changes from `then` on follow.
 pub(super) fn read(
+    may_read: &MayRead<'_>,
     database: &Database,
     (keyspace, name): (&str, &str),
-    (then, after): (ChangePosition, After),
-    limits: PageLimits,
+    ((then, after), limits): ((ChangePosition, After), PageLimits),
 ) -> Result<ChangesPage> {
     let schema = database.schema();
     let Some(table) = schema.table(keyspace, name).cloned() else {
         let (keyspace, table) = (keyspace.to_owned(), name.to_owned());
         return Err(ChangesError::UnknownTable { keyspace, table }.into());
     };
+    may_read(&table)
+        .map_err(|reason| ChangesError::Refused { position: then.text(database.host_id()), reason })?;
     let resume = after.as_ref().map(|(key, clustering)| Resume {
         key: key.clone(),
         clustering: clustering.clone(),
@@ -113,7 +115,7 @@ impl Snapshot<'_> {
         let cells = self.row.cells.iter().map(|cell| cell.timestamp_us);
         let newest = cells.chain([self.row.liveness.timestamp_us]).max().filter(|us| *us != i64::MIN);
         let head = Head { cursor: &cursor, operation: "r", timestamp_us: newest, is_snapshot: true };
-        let json = row_json(self.table, &head, (&self.key, self.row.view()), is_static);
+        let json = row_json(self.table, &head, (&self.key, self.row.view()), is_static)?;
         self.bytes += json.len();
         self.events.push(ChangeEvent { cursor, operation: "r", timestamp_us: newest, json });
         Ok(())

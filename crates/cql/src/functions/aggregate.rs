@@ -1,6 +1,9 @@
 //! Aggregate functions (`AggregateFcts`).
 
 use super::decimal::{Arithmetic, Decimal, Rounding};
+use super::steps;
+use crate::budget::RequestBudget;
+use crate::cost;
 use crate::error::{CqlError, Result};
 use helenus_model::types::CqlType;
 use num_bigint::BigInt;
@@ -103,20 +106,41 @@ impl Fold {
     }
 
     /// Adds the value of a row; `count(*)` counts the row.
-    pub(crate) fn add(&mut self, value: Option<&[u8]>) {
+    ///
+    /// # Errors
+    /// The request has taken too long; the numbers are too long.
+    pub(crate) fn add(&mut self, value: Option<&[u8]>, work: &RequestBudget<'_>) -> Result<()> {
         let value = match (&self.function, value) {
             (Aggregate::CountRows, _) => &[][..],
-            (_, None) => return,
+            (_, None) => return Ok(()),
             // An empty number is ignored; other functions count and compare empty values like any other.
-            (Aggregate::Sum(_) | Aggregate::Avg(_), Some([])) => return,
+            (Aggregate::Sum(_) | Aggregate::Avg(_), Some([])) => return Ok(()),
             (_, Some(value)) => value,
         };
         self.count += 1;
+        work.operation(self.steps(value), self.function.name())?;
         match &self.function {
             Aggregate::CountRows | Aggregate::Count(_) => {}
             Aggregate::Min(ty) => self.keep(value, ty.clone(), Ordering::Less),
             Aggregate::Max(ty) => self.keep(value, ty.clone(), Ordering::Greater),
             Aggregate::Sum(ty) | Aggregate::Avg(ty) => self.sum.add(ty, value, self.count),
+        }
+        Ok(())
+    }
+
+    /// The steps of adding a value (`crate::cost`).
+    fn steps(&self, value: &[u8]) -> usize {
+        match (&self.function, &self.best) {
+            (Aggregate::CountRows | Aggregate::Count(_), _) => 0,
+            (Aggregate::Min(ty) | Aggregate::Max(ty), best) => {
+                cost::comparison(ty, value, best.as_deref().unwrap_or_default())
+            }
+            (Aggregate::Sum(_) | Aggregate::Avg(_), _) => match &self.sum {
+                Sum::Whole(_) | Sum::Real { .. } | Sum::Failed(_) => value.len() / 256,
+                Sum::Decimal(sum) => steps::sum(sum, value),
+                // A difference, a quotient and a sum.
+                Sum::Average(average) => steps::sum(average, value).saturating_mul(3),
+            },
         }
     }
 
@@ -127,6 +151,11 @@ impl Fold {
             best.clear();
             best.extend_from_slice(value);
         }
+    }
+
+    /// The bytes of a value that it keeps.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.best.as_ref().map_or(0, Vec::len)
     }
 
     /// The result.

@@ -1,6 +1,7 @@
 //! Functions over a collection's elements (`CollectionFcts`).
 
 use super::aggregate::{Aggregate, Fold};
+use crate::budget::RequestBudget;
 use crate::error::Result;
 use helenus_model::types::{CqlType, Elements, collection_size, pack};
 
@@ -26,9 +27,18 @@ pub(super) fn count(collection: &[u8]) -> Vec<u8> {
 }
 
 /// Applies an aggregate to the elements of a list or set.
-pub(super) fn fold(function: &Aggregate, collection: &[u8]) -> Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// As `Fold::add` and `Fold::result`.
+pub(super) fn fold(
+    function: &Aggregate,
+    collection: &[u8],
+    work: &RequestBudget<'_>,
+) -> Result<Option<Vec<u8>>> {
     let mut fold = Fold::new(function.clone());
-    Elements::of_list(collection).for_each(|element| fold.add(element));
+    for element in Elements::of_list(collection) {
+        fold.add(element, work)?;
+    }
     fold.result()
 }
 

@@ -12,17 +12,17 @@ pub(super) struct Decimal {
     pub(super) scale: i32,
 }
 
-/// The largest computed power of ten. Java computes powers up to 10^646456993, the limit of its integers, which takes
-/// minutes.
-const POWER_MAX: u32 = 1_000_000;
+/// The largest computed power of ten; an operation on such numbers takes some tens of milliseconds. Java computes powers
+/// up to 10^646456993, the limit of its integers, which takes minutes.
+pub(super) const POWER_MAX: u32 = 200_000;
 /// Java's error above its own limit.
 const TOO_LARGE: &str = "BigInteger would overflow supported range";
 /// Maximum digits of sums and products (`DecimalType.MAX_PRECISION`).
-const PRECISION_MAX: u64 = 10_000;
+pub(super) const PRECISION_MAX: u64 = 10_000;
 /// Minimum digits after the point, and minimum digits in all, of a quotient (`DecimalType.MIN_SCALE`).
-const QUOTIENT_DIGITS_MIN: i32 = 32;
+pub(super) const QUOTIENT_DIGITS_MIN: i32 = 32;
 /// Maximum digits after the point of a quotient (`DecimalType.MAX_SCALE`).
-const QUOTIENT_SCALE_MAX: i32 = 1000;
+pub(super) const QUOTIENT_SCALE_MAX: i32 = 1000;
 
 /// A result or the message of Java's `ArithmeticException`.
 pub(super) type Arithmetic<T> = Result<T, &'static str>;
@@ -59,7 +59,8 @@ pub(super) enum Rounding {
 
 /// The quotient, rounded to a whole number.
 pub(super) fn divide_rounded(dividend: &BigInt, divisor: &BigInt, rounding: Rounding) -> BigInt {
-    let (mut quotient, rest) = (dividend / divisor, dividend % divisor);
+    let mut quotient = dividend / divisor;
+    let rest = dividend - &quotient * divisor;
     let twice = rest.magnitude() * 2_u32;
     let up = match twice.cmp(divisor.magnitude()) {
         Ordering::Greater => true,
@@ -259,7 +260,8 @@ impl Decimal {
         }
         let common = self.scale.max(divisor.scale);
         let (dividend, by) = (self.at(common)?, divisor.at(common)?);
-        let (quotient, rest) = (&dividend / &by, &dividend % &by);
+        let quotient = &dividend / &by;
+        let rest = dividend - &quotient * by;
         // The quotient's scale is the preferred one, or as near to it as its trailing zeros allow.
         let quotient_scale = if preferred >= 0 || quotient == BigInt::ZERO {
             preferred
@@ -318,10 +320,29 @@ impl Decimal {
     }
 }
 
-/// Number of trailing decimal zeros of a number other than zero.
+/// Number of trailing decimal zeros of a number other than zero. Digits would take longer than quotients, and most
+/// numbers end with too few zero bits for a quotient.
 fn trailing_zeros(number: &BigInt) -> u64 {
-    let text = number.magnitude().to_radix_le(10);
-    text.iter().take_while(|digit| **digit == 0).count() as u64
+    // A power of ten divides only numbers that the same power of two divides.
+    let most = number.trailing_zeros().unwrap_or(0);
+    let mut powers = vec![(1_u64, BigInt::from(10))];
+    while let Some((zeros, power)) = powers.last()
+        && zeros * 2 <= most
+        && power.bits() * 2 <= number.bits() + 1
+    {
+        powers.push((zeros * 2, power * power));
+    }
+    let (mut rest, mut found) = (number.clone(), 0);
+    for (zeros, power) in powers.into_iter().rev() {
+        if found + zeros > most {
+            continue;
+        }
+        let quotient = &rest / &power;
+        if &quotient * power == rest {
+            (rest, found) = (quotient, found + zeros);
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -392,6 +413,19 @@ mod tests {
         assert_eq!(huge.times(&huge), Err("Overflow"));
         assert_eq!(tiny.round(), Ok(Decimal::ZERO));
         assert!(huge.round().is_err());
+    }
+
+    #[test]
+    fn trailing_zeros_are_those_of_the_digits() {
+        for zeros in (0..70).chain([128, 255, 256, 1000]) {
+            for number in [1, 2, 5, 7, 16, 25, 1024, 9_765_625, 1_000_003] {
+                let number = BigInt::from(number) * ten_to(zeros);
+                let digits = number.to_string();
+                let expected = digits.len() - digits.trim_end_matches('0').len();
+                assert_eq!(trailing_zeros(&number), expected as u64, "{digits}");
+                assert_eq!(trailing_zeros(&-number), expected as u64);
+            }
+        }
     }
 
     /// For all scales there is a result in short time.

@@ -39,9 +39,9 @@ pub(super) fn exp(number: &Decimal) -> Arithmetic<Decimal> {
     }
     let places = digits as u32 + SPARE_DIGITS + magnitude.max(0) as u32;
     if -magnitude > i64::from(places) {
-        // The number is so near to zero that 1 + x rounds to the same result.
-        let one = Decimal { unscaled: BigInt::from(1), scale: 0 };
-        return Ok(one.plus(number)?.rounded(digits, Rounding::HalfEven));
+        // The number is so near to zero that 1 + x is rounded to one. The sum itself may have millions of digits.
+        let places = digits as u32 - 1;
+        return Ok(Decimal { unscaled: ten_to(places), scale: places as i32 });
     }
     let point = FixedPoint { one: ten_to(places), places };
     let x = point.of(number);
@@ -190,6 +190,28 @@ mod tests {
 
     fn text(number: &Decimal) -> String {
         to_cql_literal(&CqlType::Decimal, Some(&number.to_bytes()))
+    }
+
+    /// As the sum of one and the number, which takes long for numbers with many digits behind the point.
+    #[test]
+    fn exp_of_numbers_near_zero_is_a_rounded_one() {
+        let one = decimal("1.0");
+        for of in [
+            "1E-60",
+            "-1E-60",
+            "7.3E-53",
+            "-9.99E-70",
+            "1E-3000",
+            "-12345678901234567890123456789012345678901E-120",
+        ] {
+            let number = decimal(of);
+            let digits = digits_for(&number).unwrap();
+            let sum = one.plus(&number).unwrap().rounded(digits, Rounding::HalfEven);
+            assert_eq!(exp(&number).unwrap(), sum, "{of}");
+        }
+        for of in ["1E-199999", "-1E-2147483647"] {
+            assert_eq!(text(&exp(&decimal(of)).unwrap()), "1.0000000000000000000000000000000");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod operation;
 mod overload;
 mod resolve;
 mod similarity;
+mod steps;
 mod time;
 
 pub(crate) use aggregate::{Aggregate, Fold};

@@ -7,14 +7,17 @@ use super::math::Math;
 use super::number::NUMBERS;
 use super::operation::{self, NEGATION};
 use super::similarity::Similarity;
-use super::{collection, mask, time};
+use super::{collection, mask, steps, time};
+use crate::budget::put_json;
+use crate::cost;
 use crate::error::{CqlError, Result};
-use crate::json::{Json, JsonReading, Mismatch, Unread, from_json, parse};
+use crate::json::{Json, JsonReading, Mismatch, Unread, from_json, parse, shown};
 use crate::scope::{CallContext, Scalar};
+use crate::shown_value::shown_hex;
 use crate::syntax::ast::ArithmeticOperator;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;
-use helenus_model::types::{CqlType, to_json};
+use helenus_model::types::CqlType;
 use std::sync::Arc;
 
 /// A native function with fixed types.
@@ -96,11 +99,24 @@ impl Scalar for Native {
         !matches!(self.does, Operation::Now | Operation::Uuid)
     }
 
-    fn slow_from_bytes(&self) -> usize {
-        // Their time grows with the third power of the number of digits.
+    fn steps(&self, arguments: &[Option<&[u8]>]) -> usize {
+        let value = |index: usize| arguments.get(index).copied().flatten().unwrap_or_default();
+        match (&self.does, &self.arguments[..]) {
+            (Operation::Arithmetic(operator), [left, right]) => {
+                steps::arithmetic(*operator, &self.returns, [(left, value(0)), (right, value(1))])
+            }
+            (Operation::Math(math), [ty]) => steps::math(*math, ty, value(0)),
+            (Operation::Cast(_), [ty]) => steps::cast(ty, value(0)),
+            (Operation::ToJson, [ty]) => cost::text(ty, value(0)),
+            // Their folds count their own steps.
+            _ => 0,
+        }
+    }
+
+    fn fixed_result_bytes(&self) -> usize {
         match self.does {
-            Operation::Math(Math::Exp | Math::Log | Math::Log10) => 64,
-            _ => 1024,
+            Operation::MaskDefault => mask::default_length(&self.returns).unwrap_or(usize::MAX),
+            _ => 0,
         }
     }
 
@@ -118,7 +134,7 @@ impl Scalar for Native {
             Operation::FromBlob => first.map(|value| self.checked(value)).transpose(),
             Operation::CountCollection => Ok(first.map(collection::count)),
             Operation::FoldCollection(function) => {
-                first.map_or(Ok(None), |elements| collection::fold(function, elements))
+                first.map_or(Ok(None), |elements| collection::fold(function, elements, cx.work))
             }
             Operation::MaskNull => Ok(None),
             Operation::MaskDefault => Ok(Some(mask::default_of(&self.returns))),
@@ -164,7 +180,11 @@ impl Native {
                 let other = values.get(1).copied().unwrap_or_default();
                 similarity.of(&self.name, value, other).map(Some)
             }
-            Operation::ToJson => Ok(Some(to_json(ty, Some(value)).into_bytes())),
+            Operation::ToJson => {
+                let mut text = String::new();
+                put_json(ty, Some(value), &mut text)?;
+                Ok(Some(text.into_bytes()))
+            }
             Operation::FromJson => self.read_json(value, cx),
             _ => Ok(None),
         }
@@ -182,11 +202,12 @@ impl Native {
         let text = String::from_utf8_lossy(text);
         let undecodable = |why: String| {
             self.failed(format!(
-                "execution of '{}[text]' failed: Could not decode JSON string '{text}': {why}",
-                self.name
+                "execution of '{}[text]' failed: Could not decode JSON string '{}': {why}",
+                self.name,
+                shown(&text)
             ))
         };
-        let step = || cx.work.goes_on();
+        let step = |bytes| cx.work.goes_on(bytes);
         let json = match parse(&text, &step) {
             Ok(Json::Null) => return Ok(None),
             Ok(json) => json,
@@ -217,10 +238,11 @@ impl Native {
         if self.returns.validate(value).is_ok() {
             return Ok(value.to_vec());
         }
-        let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
         Err(CqlError::Invalid(format!(
-            "In call to function {}, value 0x{hex} is not a valid binary representation for type {}",
-            self.name, self.returns
+            "In call to function {}, value 0x{} is not a valid binary representation for type {}",
+            self.name,
+            shown_hex(value),
+            self.returns
         )))
     }
 

@@ -19,8 +19,9 @@ pub(crate) enum Unread {
     Stopped,
 }
 
-/// Called for each value that is read or converted; false ends the work. The caller knows why.
-pub(crate) type Step<'a> = &'a dyn Fn() -> bool;
+/// Called for each value that is read or converted, and before memory is taken, with the number of bytes; false ends the
+/// work. The caller knows why.
+pub(crate) type Step<'a> = &'a dyn Fn(usize) -> bool;
 
 impl From<ParseError> for Unread {
     fn from(error: ParseError) -> Unread {

@@ -10,5 +10,5 @@ mod value;
 
 pub(crate) use error::{ParseError, Unread};
 pub(crate) use parse::parse;
-pub(crate) use tree::Json;
-pub(crate) use value::{JsonReading, Mismatch, fold_case, from_json};
+pub(crate) use tree::{Json, shown};
+pub(crate) use value::{JsonReading, Mismatch, fold_case, from_json, room_to_fold};

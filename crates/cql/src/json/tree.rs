@@ -42,7 +42,7 @@ impl Json {
         }
     }
 
-    /// The result of Java's `toString`.
+    /// The result of Java's `toString`. Of arrays and objects it is cut at about `SHOWN_BYTES_MAX`: it is for errors.
     pub(crate) fn java_text(&self) -> String {
         match self {
             Json::Null => "null".to_owned(),
@@ -52,16 +52,36 @@ impl Json {
             Json::Big(text) | Json::String(text) => text.clone(),
             Json::Double(value) => to_cql_literal(&CqlType::Double, Some(&value.to_be_bytes())),
             Json::List(items) => {
-                let items: Vec<String> = items.iter().map(Json::java_text).collect();
-                format!("[{}]", items.join(", "))
+                format!("[{}]", listed(items.iter().map(Json::java_text)))
             }
             Json::Map(entries) => {
-                let entries: Vec<String> =
-                    entries.iter().map(|(key, value)| format!("{key}={}", value.java_text())).collect();
-                format!("{{{}}}", entries.join(", "))
+                let entries = entries.iter().map(|(key, value)| format!("{key}={}", value.java_text()));
+                format!("{{{}}}", listed(entries))
             }
         }
     }
+}
+
+/// The bytes of an array or an object in an error after which the rest is left out.
+const SHOWN_BYTES_MAX: usize = 16 << 10;
+
+/// Texts with commas between them.
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for text in texts {
+        out.push_str(if out.is_empty() { "" } else { ", " });
+        out.push_str(shown(&text));
+        if out.len() > SHOWN_BYTES_MAX {
+            out.push_str(", ..");
+            break;
+        }
+    }
+    out
+}
+
+/// The beginning of a text, for errors: a client's document may have megabytes.
+pub(crate) fn shown(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(SHOWN_BYTES_MAX)).unwrap_or(text)
 }
 
 /// The entries of an object, by key. A repeated key keeps its position and gets the new value.
@@ -78,6 +98,13 @@ const HASHED_FROM: usize = 8;
 impl<V> Entries<V> {
     pub(super) fn new() -> Entries<V> {
         Entries { slots: Vec::new(), by_key: HashMap::new() }
+    }
+
+    /// The bytes that `put` takes for an entry of this key: its copies, and lists that double.
+    pub(super) fn room_for(&self, key: &str) -> usize {
+        let doubles = self.slots.len() == self.slots.capacity();
+        let place = size_of::<Option<(String, V)>>() + 2 * size_of::<(String, usize)>();
+        2 * key.len() + if doubles { 2 * (self.slots.len() + HASHED_FROM) * place } else { 0 }
     }
 
     fn place_of(&self, key: &str) -> Option<usize> {

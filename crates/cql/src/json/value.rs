@@ -2,11 +2,13 @@
 
 use super::error::{Step, Unread};
 use super::parse::parse;
-use super::tree::{Entries, Json};
+use super::tree::{Entries, Json, shown};
+use crate::cost;
 use helenus_model::types::{
-    ConstantKind, CqlType, TypeError, UserType, normalise, pack, parse_constant, parse_text, put_element,
-    put_value,
+    ConstantKind, CqlType, TypeError, UserType, normalise_within, pack, parse_constant, parse_text,
+    put_element, put_value,
 };
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// Why JSON is not a value of a type.
@@ -27,6 +29,21 @@ pub(crate) struct JsonReading<'a> {
     pub(crate) now_ms: i64,
     /// Called for each value.
     pub(crate) step: Step<'a>,
+}
+
+/// The most steps that are counted at once.
+const STEPS_MAX: usize = 2_000_000;
+
+impl JsonReading<'_> {
+    /// Counts a step that takes so many bytes.
+    fn takes(&self, bytes: usize) -> Value<()> {
+        if (self.step)(bytes) { Ok(()) } else { Err(Mismatch::Stopped) }
+    }
+
+    /// Counts several steps. More than some seconds of them change nothing: the request has ended before.
+    fn works(&self, steps: usize) -> Value<()> {
+        (0..steps.min(STEPS_MAX)).try_for_each(|_| self.takes(0))
+    }
 }
 
 impl From<String> for Mismatch {
@@ -51,8 +68,14 @@ type Value<T = Vec<u8>> = Result<T, Mismatch>;
 /// # Errors
 /// The JSON is of another kind, or its text is not a valid value; `step` ended the work.
 pub(crate) fn from_json(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
-    if !(reading.step)() {
-        return Err(Mismatch::Stopped);
+    reading.takes(match json {
+        // Its text, the number that it is, and the value.
+        Json::String(text) | Json::Big(text) => 3 * text.len(),
+        _ => 0,
+    })?;
+    if let (CqlType::Varint | CqlType::Decimal, Json::String(text) | Json::Big(text)) = (ty, json) {
+        reading.works(cost::number_text(text))?;
+        reading.takes(6 * text.len())?;
     }
     match ty {
         CqlType::List { .. }
@@ -72,25 +95,31 @@ fn from_simple(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
         Err(error) => Err(error.into()),
     };
     let expected = |what: &str| {
-        Err(Mismatch::Marshal(format!("Expected {what}, but got a {}: {}", json.class(), json.java_text())))
+        Err(Mismatch::Marshal(format!(
+            "Expected {what}, but got a {}: {}",
+            json.class(),
+            shown(&json.java_text())
+        )))
     };
     match (ty, json) {
         (CqlType::Blob, json) => from_blob(json),
         (CqlType::Decimal, json) => {
-            let shown = json.java_text();
-            let refused = || format!("Value '{shown}' is not a valid representation of a decimal value");
-            parse_text(ty, &shown).map_err(|_| refused().into())
+            let text = json.java_text();
+            let refused =
+                || format!("Value '{}' is not a valid representation of a decimal value", shown(&text));
+            parse_text(ty, &text).map_err(|_| refused().into())
         }
         (CqlType::Varint, json) => {
-            let shown = json.java_text();
-            let refused = || format!("Value '{shown}' is not a valid representation of a varint value");
-            let bytes = parse_text(ty, &shown).ok().filter(|bytes| !bytes.is_empty());
+            let text = json.java_text();
+            let refused =
+                || format!("Value '{}' is not a valid representation of a varint value", shown(&text));
+            let bytes = parse_text(ty, &text).ok().filter(|bytes| !bytes.is_empty());
             bytes.ok_or_else(|| refused().into())
         }
         (CqlType::Empty, Json::String(empty)) if empty.is_empty() => Ok(Vec::new()),
-        (CqlType::Empty, Json::String(other)) => Err(format!("'{other}' is not empty").into()),
+        (CqlType::Empty, Json::String(other)) => Err(format!("'{}' is not empty", shown(other)).into()),
         (CqlType::Empty, other) => {
-            Err(format!("Expected an empty string, but got: {}", other.java_text()).into())
+            Err(format!("Expected an empty string, but got: {}", shown(&other.java_text())).into())
         }
         (_, Json::String(string)) => text(string),
         (
@@ -130,7 +159,10 @@ fn from_simple(ty: &CqlType, json: &Json, now_ms: i64) -> Value {
 
 fn from_blob(json: &Json) -> Value {
     let refused = |why: String| {
-        Mismatch::Marshal(format!("Value '{}' is not a valid blob representation: {why}", json.java_text()))
+        Mismatch::Marshal(format!(
+            "Value '{}' is not a valid blob representation: {why}",
+            shown(&json.java_text())
+        ))
     };
     let Json::String(text) = json else {
         let package = if matches!(json, Json::List(_) | Json::Map(_)) { "java.util" } else { "java.lang" };
@@ -144,7 +176,7 @@ fn from_blob(json: &Json) -> Value {
     };
     match text.strip_prefix("0x") {
         Some(digits) => parse_text(&CqlType::Blob, digits).map_err(|error| refused(error.to_string())),
-        None => Err(refused(format!("String representation of blob is missing 0x prefix: {text}"))),
+        None => Err(refused(format!("String representation of blob is missing 0x prefix: {}", shown(text)))),
     }
 }
 
@@ -164,7 +196,11 @@ fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
         other => other,
     };
     let expected = |what: &str| {
-        Err(Mismatch::Marshal(format!("Expected {what}, but got a {}: {}", json.class(), json.java_text())))
+        Err(Mismatch::Marshal(format!(
+            "Expected {what}, but got a {}: {}",
+            json.class(),
+            shown(&json.java_text())
+        )))
     };
     let mut out = Vec::new();
     match (ty, json) {
@@ -181,7 +217,7 @@ fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
                 return Err(format!(
                     "List had incorrect size: expected {dimension} but given {}; {}",
                     items.len(),
-                    json.java_text()
+                    shown(&json.java_text())
                 )
                 .into());
             }
@@ -192,18 +228,25 @@ fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
         (CqlType::Tuple(types), Json::List(items)) => {
             let count = types.len();
             if items.len() > count {
-                return Err(
-                    format!("Tuple contains extra items (expected {count}): {}", json.java_text()).into()
-                );
+                return Err(format!(
+                    "Tuple contains extra items (expected {count}): {}",
+                    shown(&json.java_text())
+                )
+                .into());
             }
             if items.len() < count {
-                return Err(format!("Tuple is missing items (expected {count}): {}", json.java_text()).into());
+                return Err(format!(
+                    "Tuple is missing items (expected {count}): {}",
+                    shown(&json.java_text())
+                )
+                .into());
             }
             for (ty, item) in types.iter().zip(items) {
                 put_value(nullable(ty, item, reading)?.as_deref(), &mut out);
             }
         }
         (CqlType::Map { key, value, .. }, Json::Map(entries)) => {
+            reading.takes(entries.len() * 2 * size_of::<Vec<u8>>())?;
             let mut values = Vec::with_capacity(entries.len() * 2);
             for (name, found) in entries {
                 if *found == Json::Null {
@@ -212,6 +255,7 @@ fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
                 values.push(from_json(key, &Json::String(name.clone()), reading)?);
                 values.push(from_json(value, found, reading)?);
             }
+            reading.takes(values.iter().map(|value: &Vec<u8>| value.len() + PACKED_BYTES).sum())?;
             pack(entries.len(), values.iter().map(|value| Some(&**value)), &mut out);
         }
         (CqlType::Udt(udt), Json::Map(entries)) => fields(udt, entries, reading, &mut out)?,
@@ -220,7 +264,15 @@ fn from_parts(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value {
         (CqlType::Map { .. } | CqlType::Udt(_), _) => return expected("a map"),
         _ => return expected("a list"),
     }
-    Ok(normalise(ty, &out).into_owned())
+    let (once, times) = cost::sorting_of_numbers(ty, &out);
+    reading.works(once.saturating_mul(times))?;
+    let mut may = |bytes, steps| reading.takes(bytes).and_then(|()| reading.works(steps)).is_ok();
+    let sorted = match normalise_within(ty, &out, &mut may) {
+        None => return Err(Mismatch::Stopped),
+        Some(Cow::Owned(sorted)) => Some(sorted),
+        Some(Cow::Borrowed(_)) => None,
+    };
+    Ok(sorted.unwrap_or(out))
 }
 
 fn elements(ty: &CqlType, items: &[Json], what: &str, reading: JsonReading<'_>) -> Value<Vec<Vec<u8>>> {
@@ -228,8 +280,18 @@ fn elements(ty: &CqlType, items: &[Json], what: &str, reading: JsonReading<'_>) 
         Json::Null => Err(format!("Invalid null element in {what}").into()),
         item => from_json(ty, item, reading),
     };
-    items.iter().map(one).collect()
+    reading.takes(items.len() * size_of::<Vec<u8>>())?;
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        values.push(one(item)?);
+    }
+    // They are packed next.
+    reading.takes(values.iter().map(|value| value.len() + PACKED_BYTES).sum())?;
+    Ok(values)
 }
+
+/// The bytes of a value in a collection or vector besides its own, at most.
+const PACKED_BYTES: usize = 9;
 
 fn nullable(ty: &CqlType, json: &Json, reading: JsonReading<'_>) -> Value<Option<Vec<u8>>> {
     match json {
@@ -244,6 +306,7 @@ fn fields(
     reading: JsonReading<'_>,
     out: &mut Vec<u8>,
 ) -> Value<()> {
+    reading.takes(room_to_fold(entries))?;
     let entries = fold_case(entries.iter().map(|(key, value)| (key.clone(), value)).collect());
     let by_key: HashMap<&str, &Json> = entries.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     let mut found = 0;
@@ -260,6 +323,12 @@ fn fields(
         }
     }
     Ok(())
+}
+
+/// The bytes that `fold_case` takes for these entries, and a map of them by key.
+pub(crate) fn room_to_fold<V>(entries: &[(String, V)]) -> usize {
+    const ENTRY_BYTES: usize = 256;
+    entries.iter().map(|(key, _)| 4 * key.len() + ENTRY_BYTES).sum()
 }
 
 /// Treats keys as names: quoted ones lose their quotes, others become lower case (`JsonUtils.handleCaseSensitivity`).

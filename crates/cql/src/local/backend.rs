@@ -1,24 +1,24 @@
 //! Runs statements on a database in this process.
 
-use super::access::{Access, Sight};
+use super::access::{Access, Sight, role_limits_table};
 use super::consistency::check_read;
 use super::engine_error::truncate_error;
 use super::live_options::LiveOptions;
 use super::options::LocalOptions;
 use super::prepared_table;
 use super::statement_id::statement_id;
-use super::statements::Statements;
+use super::statements::{Statements, TEXT_BYTES_MAX};
 use super::trace::trace_mutation;
 use crate::analysis::{Bindings, BoundValues, Memo, Scope};
 use crate::audit::Subject;
 use crate::backend::{
-    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginProof, LoginRefused, Outcome,
-    Prepared, Request, RowsOut, SchemaStep, StatementId, Trace, Values,
+    ANALYSED_AT_ONCE_BYTES, Answer, Backend, Batch, BatchEntry, Identity, LoginProof, LoginRefused,
+    LoginRoom, Outcome, Prepared, Request, RowsOut, SchemaStep, StatementId, Trace, Values,
 };
-use crate::budget::RequestBudget;
+use crate::budget::{Late, RequestBudget};
 use crate::error::{CqlError, Result};
 use crate::guardrails::Feature;
-use crate::plan::access::needs;
+use crate::plan::access::{Need, needs};
 use crate::plan::batch::check_kinds;
 use crate::plan::conditional::check_together;
 use crate::plan::ddl::{DdlPlan, DdlSettings, SchemaEdit};
@@ -32,14 +32,12 @@ use crate::syntax::parse_within;
 use crate::time_uuid::{WallUuids, random_node, time_uuid};
 use crate::virtual_table::{NodeInfo, VirtualTables};
 use helenus_engine::account::{self, Charge, Share};
-use helenus_engine::{Database, SchemaChange, ServerTime, Ticket, is_system_keyspace};
+use helenus_engine::{Database, Listeners, Listening, SchemaChange, ServerTime, Ticket, is_system_keyspace};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
-use parking_lot::RwLock;
+use std::net::IpAddr;
 use std::sync::Arc;
 use uuid::Uuid;
-
-type SchemaListener = Box<dyn Fn(&SchemaChange) + Send + Sync>;
 
 /// A database in this process, as the `Backend` of the event loops.
 pub struct LocalBackend {
@@ -50,7 +48,7 @@ pub struct LocalBackend {
     pub(super) tuning: LiveOptions,
     access: Access,
     pub(super) answer_bytes_max: usize,
-    listeners: RwLock<Vec<SchemaListener>>,
+    listeners: Listeners<dyn Fn(&SchemaChange) + Send + Sync>,
     /// Clock sequence and node of the time UUIDs that define an order.
     node: u64,
     /// Makes the time UUIDs of `now()`.
@@ -72,6 +70,10 @@ impl LocalBackend {
         prepared_table::table(&database, statements.clone())
             .into_iter()
             .for_each(|table| virtuals.register(table));
+        let access = Access::new(options.access);
+        if access.has_logins() {
+            virtuals.register(role_limits_table(access.uses()));
+        }
         Arc::new(LocalBackend {
             virtuals,
             database,
@@ -85,9 +87,9 @@ impl LocalBackend {
                 guarded: tuning.guarded.clone(),
             },
             tuning,
-            access: Access::new(options.access),
+            access,
             answer_bytes_max: options.answer_bytes_max,
-            listeners: RwLock::new(Vec::new()),
+            listeners: Listeners::default(),
             node,
             uuids,
         })
@@ -117,9 +119,7 @@ impl LocalBackend {
     /// Notifies the listeners of schema changes.
     pub(super) fn announce(&self, changes: &[SchemaChange]) {
         for change in changes {
-            for listener in self.listeners.read().iter() {
-                listener(change);
-            }
+            self.listeners.each(|listener| listener(change));
         }
     }
 
@@ -128,8 +128,14 @@ impl LocalBackend {
         &self.virtuals
     }
 
-    /// Parses and analyses a statement's text under the current schema.
-    fn analysed(&self, query: &str, keyspace: Option<&str>, work: &RequestBudget<'_>) -> Result<Prepared> {
+    /// Parses and analyses a statement's text under the current schema. One that is not `kept` after the request has no copy of
+    /// the text, and its memory is the request's.
+    fn analysed(
+        &self,
+        query: &str,
+        keyspace: Option<&str>,
+        (work, kept): (&RequestBudget<'_>, bool),
+    ) -> Result<Prepared> {
         let held_before = account::held();
         let statement = parse_within(query, work).map_err(|error| work.parse_error(error))?;
         self.guard_statement(&statement.kind)?;
@@ -141,7 +147,7 @@ impl LocalBackend {
             true => needs(&statement.kind, &scope)?.into(),
             false => Box::default(),
         };
-        let subject = Some(Arc::new(subject(&statement.kind, &scope)));
+        let subject = Some(Arc::new(subject(query, &statement.kind, &scope)));
         let Analysed { plan, markers, partition_key_markers, columns, is_qualified } = analysed;
         let is_long = |ty: &CqlType| ty.has_parts() || matches!(ty, CqlType::Varint | CqlType::Decimal);
         let works_on_values = memo.has_calls()
@@ -149,7 +155,7 @@ impl LocalBackend {
             || markers.iter().any(|marker| is_long(&marker.ty));
         let prepared = Prepared {
             id: StatementId::default(),
-            query: query.into(),
+            query: if kept { query.into() } else { Arc::from("") },
             keyspace: keyspace.map(Arc::from),
             markers,
             partition_key_markers,
@@ -159,9 +165,13 @@ impl LocalBackend {
             works_on_values,
             plan,
             needs,
+            permitted: crate::request::Permitted::default(),
             epoch: schema.epoch,
             memory: None,
         };
+        if !kept {
+            return Ok(prepared);
+        }
         // The syntax tree is not counted, because it is about to be freed.
         drop(memo);
         drop(statement);
@@ -183,9 +193,10 @@ impl LocalBackend {
         if query.len() > ANALYSED_AT_ONCE_BYTES {
             may_block(request)?;
         }
-        let statement = Arc::new(self.analysed(query, keyspace, work)?);
+        let kept = query.len() <= TEXT_BYTES_MAX;
+        let statement = Arc::new(self.analysed(query, keyspace, (work, kept))?);
         // The others are rare, and the text of one about roles may have a password.
-        if !matches!(statement.plan, Plan::Ddl(_) | Plan::Access(_)) {
+        if kept && !matches!(statement.plan, Plan::Ddl(_) | Plan::Access(_)) {
             self.statements.keep_text(statement.clone());
         }
         Ok(statement)
@@ -201,7 +212,7 @@ impl LocalBackend {
         if statement.works_on_values && !request.may_block && request.values.bytes() > VALUES_AT_ONCE_BYTES {
             return Err(CqlError::WouldBlock);
         }
-        let sight = self.authorize(request.identity, &statement.needs, request.may_block)?;
+        let sight = self.authorize_statement(request.identity, statement, request.may_block)?;
         check_paging_state(request.paging_state)?;
         // Only writes take a timestamp, because all threads share one counter for them.
         let now = (!matches!(statement.plan, Plan::Select(_))).then(|| self.database.next_time());
@@ -226,6 +237,13 @@ impl LocalBackend {
             None => None,
         };
         let request = timed.as_ref().unwrap_or(request);
+        if let Some(deadline_ns) = timed.as_ref().and_then(|request| request.deadline_ns) {
+            let late = match statement.plan {
+                Plan::Modify(_) | Plan::Batch(_) => Late::Write(request.consistency),
+                _ => Late::Read(request.consistency),
+            };
+            work.end_at(deadline_ns, late);
+        }
         match &statement.plan {
             Plan::Select(plan) => {
                 let plan = match sight {
@@ -248,7 +266,7 @@ impl LocalBackend {
             }
             Plan::Batch(plan) => {
                 let moment = plan.moment(self.moment(request, now)?, &bindings)?;
-                let statements = plan.bound(&bindings);
+                let statements = plan.bound(&bindings)?;
                 match plan.is_conditional {
                     true => self.run_conditional(&statements, Some(plan.kind), request, out),
                     false => self.run_batch(&statements, Some(plan.kind), moment, request),
@@ -258,8 +276,8 @@ impl LocalBackend {
                 may_block(request)?;
                 self.explain(plan, (request, bindings), self.moment(request, now), out)
             }
-            Plan::Ddl(plan) => self.change_schema(plan, (request, work), None),
-            Plan::Access(statement) => self.run_access(statement, request, out),
+            Plan::Ddl(plan) => self.change_schema(&[(plan, &*statement.needs)], (request, work), None),
+            Plan::Access(access) => self.run_access((access, &*statement.needs), request, out),
             Plan::Use(keyspace) => {
                 let known = self.database.schema().keyspaces.contains_key(keyspace);
                 if !known && !is_system_keyspace(keyspace) {
@@ -285,7 +303,37 @@ impl LocalBackend {
     ) -> Result<Request<'r>> {
         let now_ns = self.database.host().clock.monotonic_ns();
         let own = timeout.deadline_ns(bindings, now_ns)?;
-        Ok(Request { deadline_ns: own.or(request.deadline_ns), ..request.clone() })
+        let of_role = request.identity.statement_timeout().and(request.deadline_ns);
+        // A statement may take less time than its role allows, and not more.
+        let deadline_ns = match (own, of_role) {
+            (Some(own), Some(of_role)) => Some(own.min(of_role)),
+            (own, _) => own.or(request.deadline_ns),
+        };
+        Ok(Request { deadline_ns, ..request.clone() })
+    }
+
+    /// Runs a request within the time that its role has for a statement, if that is limited.
+    #[inline]
+    fn within_time(
+        &self,
+        request: &Request<'_>,
+        run: impl FnOnce(&Request<'_>) -> Result<Answer>,
+    ) -> Result<Answer> {
+        let Some(time) = request.identity.statement_timeout() else { return run(request) };
+        let clock = &self.database.host().clock;
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let of_role = clock.monotonic_ns().saturating_add(time_ns);
+        let deadline_ns = Some(request.deadline_ns.map_or(of_role, |own| own.min(of_role)));
+        let ran = run(&Request { deadline_ns, ..request.clone() });
+        match ran {
+            // Nothing of the write has been done then (`check_deadline`).
+            Err(CqlError::ReadTimeout { .. } | CqlError::WriteTimeout { .. } | CqlError::Overloaded(_))
+                if clock.monotonic_ns() >= of_role =>
+            {
+                Err(request.identity.timed_out(time))
+            }
+            other => other,
+        }
     }
 
     fn read(
@@ -317,7 +365,7 @@ impl LocalBackend {
         may_block(request)?;
         let work = RequestBudget::of(request, &self.database);
         for step in steps {
-            let statement = self.analysed(&step.query, request.keyspace, &work)?;
+            let statement = self.analysed(&step.query, request.keyspace, (&work, true))?;
             self.authorize(request.identity, &statement.needs, request.may_block)?;
             statements.push((statement, step));
         }
@@ -328,8 +376,8 @@ impl LocalBackend {
                 _ => return Err(CqlError::Invalid("this statement does not change the schema".to_owned())),
             }
         }
-        let Some(((first, step), rest)) = plans.split_first() else {
-            return Err(CqlError::Invalid("a change of the schema without a statement".to_owned()));
+        let Some(((_, step), rest)) = plans.split_first() else {
+            return Err(no_change());
         };
         let beyond = |schema: &mut Schema, made_us: i64| {
             (step.beyond)(schema, made_us)?;
@@ -339,20 +387,40 @@ impl LocalBackend {
             }
             Ok(())
         };
-        self.change_schema(first, (request, &work), Some(&beyond))
+        let steps: Vec<(&DdlPlan, &[Need])> = plans
+            .iter()
+            .zip(&statements)
+            .map(|((plan, _), (statement, _))| (*plan, &*statement.needs))
+            .collect();
+        self.change_schema(&steps, (request, &work), Some(&beyond))
     }
 
-    fn change_schema(
+    /// Runs a schema statement; `beyond` runs those behind the first in the same step. What each needs is checked once more when no
+    /// other statement changes roles or the schema. The role may have been dropped while this one waited, and would get what it
+    /// creates; the next role of its name would have it.
+    pub(super) fn change_schema(
         &self,
-        plan: &DdlPlan,
+        steps: &[(&DdlPlan, &[Need])],
         (request, work): (&Request<'_>, &RequestBudget<'_>),
         beyond: Option<&SchemaEdit<'_>>,
     ) -> Result<Answer> {
+        let Some((plan, _)) = steps.first() else { return Err(no_change()) };
         // A drop waits for the disk, and schema changes are rare.
         may_block(request)?;
-        let done = plan.execute(&self.database, &self.ddl, work, beyond)?;
+        let created: Vec<&SchemaChange> = steps.iter().filter_map(|(plan, _)| plan.creates()).collect();
+        let (done, followed) = {
+            let changing = self.access.changing();
+            for (_, needs) in steps {
+                self.authorize(request.identity, needs, true)?;
+            }
+            self.forget_grants_on(&created)?;
+            let done = plan.execute(&self.database, &self.ddl, work, beyond)?;
+            let followed = self.follow_schema(&done.changes, request.identity);
+            drop(changing);
+            (done, followed)
+        };
         self.announce(&done.changes);
-        self.follow_schema(&done.changes, request.identity)?;
+        followed?;
         let mut warnings = done.warnings;
         if plan.has_zero_ttl_on_twcs
             && self.tuning.warns_of_zero_ttl()
@@ -448,7 +516,7 @@ impl LocalBackend {
                         .into(),
                 ));
             };
-            self.authorize(request.identity, &statement.needs, request.may_block)?;
+            self.authorize_statement(request.identity, statement, request.may_block)?;
             refuse_inside_batch(plan)?;
             plans.push(plan);
         }
@@ -480,6 +548,8 @@ impl Backend for LocalBackend {
     }
 
     fn prepare(&self, query: &str, keyspace: Option<&str>, identity: &Identity) -> Result<Arc<Prepared>> {
+        // Preparing needs a login and no permission.
+        self.check_logged_in(identity)?;
         let epoch = self.database.schema().epoch;
         for id in [statement_id(query, None), statement_id(query, keyspace)] {
             let known = self.statements.prepared(&id);
@@ -489,10 +559,8 @@ impl Backend for LocalBackend {
                 return Ok(found);
             }
         }
-        // Preparing needs a login and no permission.
-        self.authorize(identity, &[], false)?;
         let work = RequestBudget::timed(&self.database);
-        let mut prepared = self.analysed(query, keyspace, &work)?;
+        let mut prepared = self.analysed(query, keyspace, (&work, true))?;
         prepared.id = statement_id(query, keyspace.filter(|_| !prepared.is_qualified));
         let prepared = Arc::new(prepared);
         self.statements.keep_prepared(prepared.clone());
@@ -507,7 +575,7 @@ impl Backend for LocalBackend {
         let schema = self.database.schema();
         let again = if found.plan.is_valid_in(&self.virtuals.shown_in(&schema)) {
             let work = RequestBudget::timed(&self.database);
-            self.analysed(&found.query, found.keyspace.as_deref(), &work).ok()
+            self.analysed(&found.query, found.keyspace.as_deref(), (&work, true)).ok()
         } else {
             None
         };
@@ -537,14 +605,16 @@ impl Backend for LocalBackend {
         let statement = parse_within(query, &work).ok()?;
         let memo = Memo::default();
         let scope = Scope { schema: &schema, keyspace, memo: &memo, work: &work };
-        Some(Arc::new(subject(&statement.kind, &scope)))
+        Some(Arc::new(subject(query, &statement.kind, &scope)))
     }
 
     fn query(&self, query: &str, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
-        let work = RequestBudget::of(request, &self.database);
-        let statement = self.statement(query, request, &work)?;
-        let values = BoundValues::new(&request.values, &statement.markers)?;
-        self.run((&statement, values), request, &work, out)
+        self.within_time(request, |request| {
+            let work = RequestBudget::of(request, &self.database);
+            let statement = self.statement(query, request, &work)?;
+            let values = BoundValues::new(&request.values, &statement.markers)?;
+            self.run((&statement, values), request, &work, out)
+        })
     }
 
     fn execute(&self, statement: &Prepared, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
@@ -554,20 +624,22 @@ impl Backend for LocalBackend {
                 statement.markers.len()
             ))
         })?;
-        let work = RequestBudget::of(request, &self.database);
-        self.run((statement, values), request, &work, out)
+        self.within_time(request, |request| {
+            let work = RequestBudget::of(request, &self.database);
+            self.run((statement, values), request, &work, out)
+        })
     }
 
     fn batch(&self, batch: &Batch<'_>, request: &Request<'_>, out: &mut dyn RowsOut) -> Result<Answer> {
-        self.run_entries(batch, request, out)
+        self.within_time(request, |request| self.run_entries(batch, request, out))
     }
 
-    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) {
-        self.listeners.write().push(listener);
+    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) -> Listening {
+        self.listeners.add(listener)
     }
 
-    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        self.database.on_written(listener);
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        self.database.on_written(listener)
     }
 
     fn record_trace(&self, trace: &Trace<'_>) -> Result<()> {
@@ -577,6 +649,10 @@ impl Backend for LocalBackend {
             Some(mutation) => Ok(self.database.write(&mutation).map(drop)?),
             None => Ok(()),
         }
+    }
+
+    fn check_session(&self, identity: &Identity, may_block: bool) -> Result<()> {
+        self.authorize(identity, &[], may_block).map(drop)
     }
 
     fn authenticator(&self) -> Option<&'static str> {
@@ -590,9 +666,20 @@ impl Backend for LocalBackend {
         }
     }
 
+    fn login_room(&self, client: IpAddr, role: &str) -> LoginRoom {
+        match self.access.takes_passwords() {
+            true => self.room_of_login(client, role),
+            false => LoginRoom::ANY,
+        }
+    }
+
     fn write_out(&self) -> Result<()> {
         Ok(self.database.write_out()?)
     }
+}
+
+fn no_change() -> CqlError {
+    CqlError::Invalid("a change of the schema without a statement".to_owned())
 }
 
 pub(crate) fn may_block(request: &Request<'_>) -> Result<()> {

@@ -24,6 +24,8 @@ impl From<Error> for CqlError {
             // Errors after which a client can retry, or which can be fixed while the server runs.
             Error::LogFull { .. }
             | Error::NoRoom { .. }
+            | Error::FlushFails { .. }
+            | Error::NoSpaceToCompact { .. }
             | Error::NoMemory(_)
             | Error::SchemaTooLarge { .. } => CqlError::Overloaded(message),
             Error::MutationTooLarge { size, limit, keyspace, table, key } => CqlError::Invalid(format!(
@@ -31,6 +33,7 @@ impl From<Error> for CqlError {
             )),
             Error::Unstorable { .. }
             | Error::Unindexable { .. }
+            | Error::TableIdInUse { .. }
             | Error::ClockBeyond { .. }
             | Error::Changes(_) => CqlError::Invalid(message),
             Error::UnknownTable { table, .. } => CqlError::Invalid(format!("table {table} does not exist")),
@@ -46,6 +49,7 @@ impl From<Error> for CqlError {
             | Error::Io { .. }
             | Error::InUse { .. }
             | Error::CassandraNode { .. }
+            | Error::Foreign { .. }
             | Error::SchemaDamaged { .. }
             | Error::SnapshotExists { .. }
             | Error::Damaged(_)

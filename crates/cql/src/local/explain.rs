@@ -45,7 +45,7 @@ impl LocalBackend {
                 self.explain_write(plan, statement, (request, bindings), moment?)?
             }
         };
-        plan.write(&steps, out);
+        plan.write(&steps, out)?;
         let columns = plan.columns().clone();
         Ok(Answer { outcome: Outcome::Rows { columns, paging_state: None, ticket: None }, warnings })
     }
@@ -90,18 +90,25 @@ impl LocalBackend {
         Ok(steps)
     }
 
-    /// Runs a SELECT to its end or its LIMIT, page by page; each page has its own deadline.
+    /// Runs a SELECT to its end or its LIMIT, page by page. Each page has its own deadline, but for a role with a time for its
+    /// statements, which all pages share.
     fn run_whole(&self, select: &SelectPlan, execution: &Execution<'_>) -> Result<(RunStats, Probe)> {
         let clock = &self.database().host().clock;
         let began_ns = clock.monotonic_ns();
         let probe = Mutex::new(Probe::default());
         let mut thrown_away = Discard::default();
         let mut state: Option<Vec<u8>> = None;
+        let consistency = execution.request.consistency;
+        let deadline_ns = execution.request.identity.statement_timeout().and(execution.request.deadline_ns);
         loop {
+            // A short page does not look at the clock by itself.
+            if deadline_ns.is_some_and(|deadline_ns| clock.monotonic_ns() >= deadline_ns) {
+                return Err(CqlError::ReadTimeout { consistency });
+            }
             let request = Request {
                 page_size: select.page_rows(execution.request.page_size),
                 paging_state: state.as_deref(),
-                deadline_ns: None,
+                deadline_ns,
                 probe: Some(&probe),
                 ..execution.request.clone()
             };
@@ -134,7 +141,7 @@ impl LocalBackend {
         let clock = &self.database().host().clock;
         let began_ns = clock.monotonic_ns();
         let moment = batch_moment(statement, moment, &bindings)?;
-        let (mutation, warnings) = self.mutation_of(kind, &statements, moment)?;
+        let (mut mutation, warnings) = self.mutation_of(kind, &statements, moment)?;
         let planned_ns = clock.monotonic_ns();
         let (mut steps, written) = write_steps(word, &mutation, "reads nothing");
         if plan.is_analyzed() {
@@ -142,7 +149,7 @@ impl LocalBackend {
             probe.lock().times.add(Stage::Plan, planned_ns.saturating_sub(began_ns));
             let writing_ns = clock.monotonic_ns();
             let watched = Request { probe: Some(&probe), ..request.clone() };
-            let ticket = self.write(&mutation, &watched)?;
+            let ticket = self.write(&mut mutation, &watched)?;
             let written_ns = clock.monotonic_ns();
             ticket.wait()?;
             let ended_ns = clock.monotonic_ns();
@@ -188,7 +195,7 @@ fn statements_of<'p>(
         Plan::Modify(plan) => {
             Ok((plan.kind.word(), None, vec![Statement { plan, bindings: bindings.clone() }]))
         }
-        Plan::Batch(plan) => Ok(("batch", Some(plan.kind), plan.bound(bindings))),
+        Plan::Batch(plan) => Ok(("batch", Some(plan.kind), plan.bound(bindings)?)),
         _ => Err(CqlError::Invalid("EXPLAIN goes with SELECT, INSERT, UPDATE, DELETE and BATCH".to_owned())),
     }
 }

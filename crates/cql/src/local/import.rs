@@ -6,14 +6,17 @@
 
 use super::backend::LocalBackend;
 use super::current_folders::{drop_older_ids, has_several_ids, keep_current_folders};
-use super::schema_text::ReadSchema;
+use super::foreign_schema::{has_fields_of, later_of};
+use super::schema_text::{ReadSchema, Reading, keyspace_of_table};
+use crate::plan::ddl::{check_index, with_type};
 use helenus_engine::import::Imports;
 use helenus_engine::import::{
-    FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
-    find_sources, node_schema, schema_folder_of,
+    FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, KnownTypes,
+    SourceDisk, find_sources, is_of_node, node_schema, schema_folder_of, types_in_headers,
 };
-use helenus_engine::{DdlError, index_id};
+use helenus_engine::{DdlError, SchemaChange, SchemaChangeKind, index_id};
 use helenus_model::schema::{Index, Keyspace, Schema, Table, TableId};
+use helenus_model::types::{CqlType, UserType};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,34 +122,57 @@ impl LocalBackend {
         }
         let mut read = ReadSchema::new();
         let mut problems = Vec::new();
+        let mut moved = sources.clone();
+        for source in &mut moved {
+            let keyspace = source.schema.as_deref().and_then(keyspace_of_table);
+            if let (Some(keyspace), None) = (keyspace, &request.schema) {
+                source.keyspace = keyspace;
+            }
+        }
+        let mut types = FoundTypes { backend: self, from, request, sources: moved, found: None };
+        let mut lookup = |keyspace: &str, name: &str| types.find(keyspace, name);
+        let mut reading = Reading::Foreign(&mut lookup);
         if let Some(text) = &request.schema {
-            self.read_schema(text, &mut read)
+            self.note_type_statements(text, &mut read);
+            self.read_schema(text, &mut read, &mut reading)
                 .map_err(|error| ImportError::refused(format!("the given schema: {error}")))?;
         } else {
+            for text in sources.iter().filter_map(|source| source.schema.as_ref()) {
+                self.note_type_statements(text, &mut read);
+            }
             for source in &mut sources {
                 let Some(text) = &source.schema else { continue };
-                let known = read.tables.len();
-                if let Err(error) = self.read_schema(text, &mut read) {
+                let (known, views) = (read.tables.len(), read.views.clone());
+                if let Err(error) = self.read_schema(text, &mut read, &mut reading) {
                     problems.push(format!("{}: {error}", source.folder.join("schema.cql").display()));
                 }
                 // A snapshot's schema has one table, even if the snapshot was moved.
                 if let [(keyspace, table)] = read.tables.get(known..).unwrap_or_default() {
                     (source.keyspace, source.table) = (keyspace.clone(), table.clone());
                 }
+                // Nor has that of a view.
+                let mut new_views = read.views.difference(&views);
+                if let (true, Some((keyspace, view)), None) =
+                    (read.tables.len() == known, new_views.next(), new_views.next())
+                {
+                    (source.keyspace, source.table) = (keyspace.clone(), view.clone());
+                }
             }
         }
         if !problems.is_empty() {
             return Err(ImportError::Refused { problems });
         }
-        let views = read.views.iter();
-        notes.extend(views.map(|view| format!("not imported, as views are not supported: {view}")));
+        notes.extend(read.passed_over.notes());
+        // The SSTables of a view are made from those of its table.
+        sources.retain(|source| !read.views.contains(&(source.keyspace.clone(), source.table.clone())));
         let is_known = |source: &ImportSource| read.schema.table(&source.keyspace, &source.table).is_some();
         let mut schema = read.schema.clone();
         if sources.iter().any(|source| !is_known(source))
             && let Some(folder) = schema_folder_of(&**from, &request.directory)
         {
             let node = node_schema(self.database(), &**from, &folder)?;
-            self.add_keyspaces_of_node(&node, &asked_for(request, &folder, &sources), &mut schema);
+            let asked = asked_for(request, &folder, &sources);
+            self.add_keyspaces_of_node(&node, &asked, &mut schema, &mut notes);
             let (views, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|source| {
                 schema.table(&source.keyspace, &source.table).is_none()
                     && node.keyspaces.contains_key(&*source.keyspace)
@@ -199,16 +225,33 @@ impl LocalBackend {
         Ok(())
     }
 
-    /// Adds the requested keyspaces of a node's schema.
-    fn add_keyspaces_of_node(&self, node: &Schema, find: &FindOptions, schema: &mut Schema) {
+    /// Adds the requested keyspaces of a node's schema, without indexes that are not supported.
+    fn add_keyspaces_of_node(
+        &self,
+        node: &Schema,
+        find: &FindOptions,
+        schema: &mut Schema,
+        notes: &mut Vec<String>,
+    ) {
         for (name, keyspace) in &node.keyspaces {
             let is_wanted = find.keyspace.as_ref().is_none_or(|wanted| **wanted == **name);
-            if !is_wanted || helenus_engine::is_system_keyspace(name) || NODE_KEYSPACES.contains(&&**name) {
+            if !is_wanted || is_of_node(name) {
                 continue;
             }
             let mut keyspace = Keyspace::clone(keyspace);
             if let Some(table) = &find.table {
                 keyspace.tables.retain(|name, _| **name == **table);
+            }
+            for table in keyspace.tables.values_mut() {
+                let refused: Vec<_> = table
+                    .indexes
+                    .iter()
+                    .filter_map(|(name, index)| Some((name.clone(), check_index(table, index).err()?)))
+                    .collect();
+                for (index, error) in refused {
+                    notes.push(format!("index not made ({error}): {index} of {}", table.name));
+                    Arc::make_mut(table).indexes.remove(&index);
+                }
             }
             schema.keyspaces.insert(name.clone(), Arc::new(keyspace));
         }
@@ -272,19 +315,31 @@ impl LocalBackend {
         problems: &mut Vec<String>,
     ) -> Arc<Table> {
         let bare = || Keyspace { tables: BTreeMap::new(), types: BTreeMap::new(), ..keyspace.clone() };
-        let added = additions.keyspaces.entry(keyspace.name.clone()).or_insert_with(bare);
+        let mut of_table =
+            Keyspace { tables: [(table.name.clone(), table.clone())].into(), ..keyspace.clone() };
+        let here = present.keyspaces.get(&keyspace.name).map(|present| &present.types);
         for (name, ty) in &keyspace.types {
-            match present.keyspaces.get(&keyspace.name).and_then(|present| present.types.get(name)) {
-                None => _ = added.types.insert(name.clone(), ty.clone()),
-                Some(here) if here.fields == ty.fields => {}
-                Some(_) => {
-                    let problem = format!("type {}.{name} is here already, with other fields", keyspace.name);
-                    if !problems.contains(&problem) {
-                        problems.push(problem);
+            let Some(here) = here.and_then(|types| types.get(name)) else { continue };
+            let problem = if here.fields == ty.fields {
+                None
+            } else if has_fields_of(here, ty) {
+                // The type here may have fields that were added later: the table has them too from now on.
+                match fitted(present, &of_table, here) {
+                    Ok(fitted) => {
+                        of_table = fitted;
+                        None
                     }
+                    Err(error) => Some(format!("type {}.{name}: {error}", keyspace.name)),
                 }
-            }
+            } else {
+                Some(format!("type {}.{name} is here already, with other fields", keyspace.name))
+            };
+            problems.extend(problem.filter(|problem| !problems.contains(problem)));
         }
+        let added = additions.keyspaces.entry(keyspace.name.clone()).or_insert_with(bare);
+        let is_here = |name: &Arc<str>| here.is_some_and(|types| types.contains_key(name));
+        added.types.extend(of_table.types.into_iter().filter(|(name, _)| !is_here(name)));
+        let table = of_table.tables.get(&table.name).unwrap_or(table);
         let made = Arc::new(Table { id: TableId((self.ddl_settings().new_id)()), ..Table::clone(table) });
         additions.tables.push(made.clone());
         made
@@ -295,6 +350,10 @@ impl LocalBackend {
         if additions.tables.is_empty() {
             return Ok(());
         }
+        let changing = self.access().changing();
+        let created = additions.created();
+        let created: Vec<&SchemaChange> = created.iter().collect();
+        self.forget_grants_on(&created).map_err(|error| ImportError::refused(error.to_string()))?;
         let changed = self.database().change_schema(|schema, timestamp_us| {
             let mut next = schema.clone();
             for (name, added) in &additions.keyspaces {
@@ -319,8 +378,23 @@ impl LocalBackend {
             DdlError::Engine(error) => ImportError::Engine(error),
         })?;
         ticket.wait()?;
+        drop(changing);
         self.announce(&changes);
         Ok(())
+    }
+}
+
+impl Additions {
+    /// What is created, if it is not there: grants may be left on the names.
+    fn created(&self) -> Vec<SchemaChange> {
+        let created = |keyspace: &Arc<str>, name| SchemaChange {
+            kind: SchemaChangeKind::Created,
+            keyspace: keyspace.clone(),
+            name,
+            is_type: false,
+        };
+        let tables = self.tables.iter().map(|table| created(&table.keyspace, Some(table.name.clone())));
+        self.keyspaces.keys().map(|keyspace| created(keyspace, None)).chain(tables).collect()
     }
 }
 
@@ -340,8 +414,63 @@ fn asked_for(request: &ImportRequest, schema_folder: &Path, sources: &[ImportSou
     of
 }
 
-/// System keyspaces of a node that the engine does not know as such.
-const NODE_KEYSPACES: [&str; 2] = ["system_auth", "system_distributed"];
+/// Finds user-defined types that no schema.cql gives: Cassandra writes only those that a column has as its own type.
+struct FoundTypes<'a> {
+    backend: &'a LocalBackend,
+    from: &'a SourceDisk,
+    request: &'a ImportRequest,
+    sources: Vec<ImportSource>,
+    /// Those of the node's schema and those in the headers of the SSTables, once they were looked for.
+    found: Option<(Option<Schema>, KnownTypes)>,
+}
+
+impl FoundTypes<'_> {
+    /// A type by the node's schema, else by the headers of the files and this database.
+    fn find(&mut self, keyspace: &str, name: &str) -> Option<Arc<UserType>> {
+        if self.found.is_none() {
+            let in_headers = types_in_headers(&**self.from, &self.sources);
+            self.found = Some((self.node(), in_headers));
+        }
+        let (node, in_headers) = self.found.as_ref()?;
+        let in_schema = |schema: &Schema| schema.keyspaces.get(keyspace)?.types.get(name).cloned();
+        if let Some(found) = node.as_ref().and_then(in_schema) {
+            return Some(found);
+        }
+        let in_files = in_headers.get(&(keyspace.to_owned(), name.to_owned())).cloned();
+        later_of(in_files, in_schema(&self.backend.database().schema()))
+    }
+
+    fn node(&self) -> Option<Schema> {
+        let folder = schema_folder_of(&**self.from, &self.request.directory)?;
+        // One that cannot be read is told of where it is needed for more than this.
+        node_schema(self.backend.database(), &**self.from, &folder).ok()
+    }
+}
+
+/// A keyspace of an import with a type as it is here.
+///
+/// # Errors
+/// A column cannot have the type as it is here.
+fn fitted(present: &Schema, keyspace: &Keyspace, here: &Arc<UserType>) -> Result<Keyspace, String> {
+    let keyspaces = [(keyspace.name.clone(), Arc::new(keyspace.clone()))].into();
+    let before = Arc::new(Schema { keyspaces, version: present.version, epoch: present.epoch });
+    let fitted = with_type(keyspace, here.clone(), &before).map_err(|error| error.to_string())?;
+    let is_nested = |ty: &CqlType| match ty {
+        CqlType::Udt(udt) if !udt.frozen => udt.fields.iter().any(|(_, field)| field.is_multi_cell()),
+        _ => false,
+    };
+    // The rule of CREATE TABLE.
+    let nested = {
+        let mut columns = fitted.tables.values().flat_map(|table| table.columns());
+        columns.find(|column| is_nested(&column.ty)).map(|column| column.name.clone())
+    };
+    match nested {
+        Some(name) => {
+            Err(format!("here it has a collection that is not frozen, so column {name} cannot have it"))
+        }
+        None => Ok(fitted),
+    }
+}
 
 fn with_index_ids(table: &Arc<Table>, timestamp_us: i64) -> Arc<Table> {
     let with_id = |(name, index): (&Arc<str>, &Arc<Index>)| {

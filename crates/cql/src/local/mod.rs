@@ -6,7 +6,7 @@
 //! clients see, `consistency` checks consistency levels, `guardrail_checks` the guardrails. `options` has the options
 //! of the start, `live_options` those that may change at run time. `import` imports SSTables with their schema;
 //! `current_folders` selects the folder of a table that was created again under its name. `schema_text` reads and
-//! writes schemas, `schema_comment` reads compact tables from comments, `schema_digest` protects a schema with a
+//! writes schemas, `foreign_schema` knows what other versions and makers write into them, `schema_comment` reads compact tables from comments, `schema_digest` protects a schema with a
 //! digest. `restore` restores an export, under `renames` if requested. `access` has logins, roles and permissions.
 
 mod access;
@@ -16,6 +16,7 @@ mod current_folders;
 mod engine_error;
 mod explain;
 mod explain_read_first;
+mod foreign_schema;
 mod guardrail_checks;
 mod import;
 mod live_options;
@@ -35,7 +36,7 @@ mod writing;
 
 pub use access::{
     AccessOptions, Authenticator, Authorizer, CertificateValidator, CidrAuthorizer, CidrCounts, FirstLogin,
-    NetworkAuthorizer, OwnLogin, sasl_plain,
+    GivenPassword, LIMITS_OF, NetworkAuthorizer, OwnLogin, PASSWORD_COSTS, sasl_plain,
 };
 pub use backend::LocalBackend;
 use backend::may_block;

@@ -8,7 +8,7 @@
 use super::backend::LocalBackend;
 use super::import::Additions;
 use super::renames::Renames;
-use super::schema_text::ReadSchema;
+use super::schema_text::{ReadSchema, Reading};
 use helenus_engine::import::Imports;
 use helenus_engine::import::{
     FindOptions, ImportError, ImportOptions, ImportProgress, ImportSource, ImportTable, SourceDisk,
@@ -95,7 +95,7 @@ impl LocalBackend {
     ) -> Result<Vec<RestorePart>, ImportError> {
         let text = read_text(&**from, &request.directory.join("schema.cql"))?;
         let mut read = ReadSchema::new();
-        self.read_schema(&text, &mut read)
+        self.read_schema(&text, &mut read, &mut Reading::Strict)
             .map_err(|error| ImportError::refused(format!("schema.cql: {error}; nothing was restored")))?;
         let sources = find_sources(&**from, &request.directory, &request.find)?;
         let present = self.database().schema();

@@ -1,6 +1,6 @@
 //! Ids of prepared statements (`QueryProcessor.computeId`).
 
-use crate::request::StatementId;
+use crate::statement_id::StatementId;
 
 /// The id of a statement. `keyspace` is `None` if the statement names its own.
 pub(super) fn statement_id(query: &str, keyspace: Option<&str>) -> StatementId {

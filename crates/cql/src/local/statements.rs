@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Maximum length of a cached text; longer texts are bulk loads that are not repeated.
-const TEXT_BYTES_MAX: usize = 16 << 10;
+pub(super) const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Approximate memory of an analysed statement besides its text: plans share their table with the schema.
 const PLAN_BYTES: u64 = 1024;

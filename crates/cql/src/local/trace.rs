@@ -6,8 +6,8 @@
 
 use crate::backend::Trace;
 use crate::plan::explain::counted;
-use crate::syntax::without_passwords;
-use helenus_engine::read::Stage;
+use crate::syntax::shown;
+use helenus_engine::read::{IndexChoice, Stage};
 use helenus_engine::{Database, TIME_OF_DAY_MAX_S};
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
@@ -22,6 +22,13 @@ use uuid::Uuid;
 /// Traces expire after a day, as in Cassandra (`trace_type_query_ttl`).
 const TTL_S: i32 = 86_400;
 
+/// Maximum bytes of a parameter, such as the text of the statement; the rest is cut off. Whoever asks for traces decides how
+/// long the texts are, and traces stay for a day.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+/// Maximum bytes of a parameter's name.
+const NAME_BYTES_MAX: usize = 256;
+/// Maximum bytes of the parameters of a session, of which there may be 65,535; further ones are left out.
+const PARAMETERS_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of skipped SSTables with their own event.
 const SKIPPED_SHOWN_MAX: usize = 10;
 /// Maximum number of events of a session.
@@ -53,9 +60,16 @@ pub(super) fn trace_mutation(
         ("request", None, trace.request.as_bytes().to_vec()),
         ("started_at", None, (trace.started_us / 1000).to_be_bytes().to_vec()),
     ];
+    let mut room = PARAMETERS_BYTES_MAX;
     for (name, value) in &trace.parameters {
         // Every role may read the traces.
-        let value = if *name == "query" { without_passwords(value) } else { Cow::Borrowed(*value) };
+        let value = if *name == "query" { shown(value) } else { Cow::Borrowed(*value) };
+        let value = cut(&value, TEXT_BYTES_MAX);
+        let name = cut(name, NAME_BYTES_MAX);
+        room = room.saturating_sub(value.len() + name.len());
+        if room == 0 {
+            break;
+        }
         values.push(("parameters", Some(name.as_bytes()), value.as_bytes().to_vec()));
     }
     let mut of_session = Changes::default();
@@ -82,6 +96,11 @@ pub(super) fn trace_mutation(
     Some(Mutation { updates: vec![update(sessions, of_session), update(events, of_events)] })
 }
 
+/// The beginning of a text, whole characters of it.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
+}
+
 /// The activities with their elapsed time in microseconds.
 struct Events<'a> {
     trace: &'a Trace<'a>,
@@ -95,6 +114,9 @@ impl Events<'_> {
         let probe = trace.probe;
         if probe.times.ns(Stage::Plan) > 0 {
             events.after(Stage::Plan, "Values bound".to_owned());
+        }
+        if let Some(choice) = &probe.index_choice {
+            events.also(index_choice(choice));
         }
         if probe.reads > 0 {
             events.of_sources();
@@ -177,6 +199,18 @@ impl Events<'_> {
         }
         self.after(Stage::Sink, answer);
     }
+}
+
+/// Which index is searched, in the words that programs look for in traces
+/// (`SecondaryIndexManager.getBestIndexQueryPlanFor`). Storage-attached indexes are one plan there, whose estimate is the
+/// smallest number, so that it is preferred.
+fn index_choice(choice: &IndexChoice) -> String {
+    let attached: Vec<&str> =
+        choice.candidates.iter().filter(|(_, rows)| rows.is_none()).map(|(name, _)| &**name).collect();
+    let attached = (!attached.is_empty()).then(|| format!("{}:{}", attached.join(","), i64::MIN));
+    let others = choice.candidates.iter().filter_map(|(name, rows)| Some(format!("{name}:{}", (*rows)?)));
+    let all: Vec<String> = attached.into_iter().chain(others).collect();
+    format!("Index mean cardinalities are {}. Scanning with {}.", all.join(","), choice.chosen)
 }
 
 struct Stamp {

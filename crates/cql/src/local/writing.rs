@@ -15,15 +15,17 @@ use super::backend::LocalBackend;
 use super::consistency::{check_conditional, check_counting, check_read_before_write, check_write};
 use super::engine_error::{read_before_write_error, write_error};
 use crate::backend::{Answer, BatchKind, Outcome, Request, RowsOut};
-use crate::budget::RequestBudget;
+use crate::budget::{Late, RequestBudget, room_for};
 use crate::error::{CqlError, Result};
-use crate::plan::conditional::{CasRequest, Verdict, without_deleted_rows};
+use crate::plan::conditional::{AnswerLimit, CasRequest, Verdict, without_deleted_rows};
 use crate::plan::modify::{Collector, Moment, PriorRows, ReadSet, Statement};
 use crate::super_family;
 use helenus_engine::read::Stage;
 use helenus_engine::{Database, PartitionLock, ReadRequest, Ticket};
-use helenus_model::coalesce::coalesced;
+use helenus_model::coalesce::{Coalesced, coalesced};
 use helenus_model::mutation::Mutation;
+use helenus_model::schema::TableId;
+use helenus_model::token::Token;
 use parking_lot::Mutex;
 
 /// Statements that are written together: those of a batch of this kind, or one statement.
@@ -73,10 +75,10 @@ impl LocalBackend {
         let began_ns = request.began_ns(self.database());
         let mut collector = Collector::of_thread();
         plan.apply(&statement.bindings, moment, None, &mut collector)?;
-        let mutation = collector.finish();
+        let mut mutation = collector.finish();
         let warnings = self.guard_write(&mutation, request)?;
         request.spent(self.database(), Stage::Plan, began_ns);
-        let ticket = match self.write_in(&mutation, Order::Plain(moment.stamped_us()), request) {
+        let ticket = match self.write_in(&mut mutation, Order::Plain(moment.stamped_us()), request) {
             Err(CqlError::WouldBlock) => {
                 return self.run_locked(
                     WriteTogether { statements: &[statement], kind: None },
@@ -135,7 +137,7 @@ impl LocalBackend {
             let asked = statement.plan.add_locks(&statement.bindings, &mut wanted);
             asked.map_err(|error| first_refusal(error, statements))?;
         }
-        let locked = self.database().lock_partition(wanted.locks(), request.may_block)?;
+        let locked = self.lock(wanted.locks(), request)?;
         let moment = self.stamped_again(moment)?;
         let prior = if reads { Some(self.read_prior(&wanted, moment.now_s, request)?) } else { None };
         let order = Some(Order::Locked(&locked));
@@ -188,7 +190,7 @@ impl LocalBackend {
         if let Some(error) = late {
             return Err(first_refusal(error, statements));
         }
-        let mutation = collector.finish();
+        let mut mutation = collector.finish();
         let mut warnings = self.guard_write(&mutation, request)?;
         if let Some(kind) = kind {
             let plans = statements.iter().map(|statement| statement.plan);
@@ -197,7 +199,7 @@ impl LocalBackend {
         request.spent(self.database(), Stage::Plan, began_ns);
         let ticket = match order {
             None => self.count(&mutation, request)?,
-            Some(order) => self.write_in(&mutation, order, request)?,
+            Some(order) => self.write_in(&mut mutation, order, request)?,
         };
         Collector::keep(mutation);
         Ok(Answer { outcome: Outcome::Done(ticket), warnings })
@@ -215,13 +217,27 @@ impl LocalBackend {
         check_conditional(request.consistency, request.serial_consistency)?;
         let mut wanted = ReadSet::default();
         cas.want(&mut wanted);
-        let locked = self.database().lock_partition(wanted.locks(), request.may_block)?;
+        let locked = self.lock(wanted.locks(), request)?;
         let now_s = request.now_s.unwrap_or_else(|| self.database().now_s());
         let prior = self.read_prior(&wanted, now_s, request)?;
         let mut warnings = Vec::new();
         let work = &RequestBudget::of(request, self.database());
+        if let Some(deadline_ns) = request.deadline_ns {
+            work.end_at(deadline_ns, Late::Write(request.consistency));
+        }
         let (columns, ticket) = match cas.verdict(&prior, now_s, work)? {
-            Verdict::Refused => (cas.write_refused(&prior, now_s, out), self.database().written_so_far()),
+            Verdict::Refused => {
+                let limit = AnswerLimit {
+                    bytes_max: self.answer_bytes_max,
+                    memory: request.identity.answer_memory(),
+                };
+                let written = cas.write_refused(&prior, (now_s, work), limit, out);
+                if matches!(written, Err(CqlError::Invalid(_))) {
+                    drop(locked);
+                    self.until_safe(request)?;
+                }
+                (written?, self.database().written_so_far())
+            }
             Verdict::Applies => {
                 self.guard_lists(statements)?;
                 // Taken under the lock and later than everything that was read, so the partition's writes are in
@@ -237,17 +253,27 @@ impl LocalBackend {
                 }
                 let mut mutation = collector.finish();
                 if statements.len() > 1 {
-                    without_deleted_rows(&mut mutation);
+                    without_deleted_rows(&mut mutation, work)?;
                 }
                 warnings = self.guard_write(&mutation, request)?;
                 let ticket = match mutation.updates.is_empty() {
                     true => self.database().written_so_far(),
-                    false => self.write_in(&mutation, Order::Locked(&locked), request)?,
+                    false => self.write_in(&mut mutation, Order::Locked(&locked), request)?,
                 };
                 (cas.write_applied(out), ticket)
             }
         };
         Ok(Answer { outcome: Outcome::Rows { columns, paging_state: None, ticket: Some(ticket) }, warnings })
+    }
+
+    /// Locks the partitions of a write.
+    fn lock(
+        &self,
+        partitions: impl Iterator<Item = (TableId, Token)>,
+        request: &Request<'_>,
+    ) -> Result<PartitionLock<'_>> {
+        let locked = self.database().lock_partition(partitions, read_request(request));
+        locked.map_err(|error| write_error(error, &[], request.consistency))
     }
 
     fn read_prior(&self, wanted: &ReadSet, now_s: i64, request: &Request<'_>) -> Result<PriorRows> {
@@ -257,26 +283,32 @@ impl LocalBackend {
             .map_err(|error| read_before_write_error(error, request.consistency))
     }
 
-    /// Writes a given mutation.
-    pub(super) fn write(&self, mutation: &Mutation, request: &Request<'_>) -> Result<Ticket> {
+    /// Writes a given mutation. Changes of one row may be merged in it.
+    pub(super) fn write(&self, mutation: &mut Mutation, request: &Request<'_>) -> Result<Ticket> {
         match self.write_in(mutation, Order::Plain(None), request) {
             Err(CqlError::WouldBlock) => {
-                let locked = self.database().lock_all(mutation, request.may_block)?;
+                let updates = mutation.updates.iter();
+                let partitions = updates.map(|update| (update.table.id, Token::of_key(&update.key)));
+                let locked = self.lock(partitions, request)?;
                 self.write_in(mutation, Order::Locked(&locked), request)
             }
             written => written,
         }
     }
 
-    fn write_in(&self, mutation: &Mutation, order: Order<'_>, request: &Request<'_>) -> Result<Ticket> {
+    fn write_in(&self, mutation: &mut Mutation, order: Order<'_>, request: &Request<'_>) -> Result<Ticket> {
         if mutation.updates.is_empty() {
             return Ok(Ticket::ready());
         }
         check_deadline(request, self.database())?;
         let began_ns = request.began_ns(self.database());
-        let fewer = with_fewer_changes(mutation);
-        let mutation = fewer.as_ref().unwrap_or(mutation);
+        with_fewer_changes(mutation, &RequestBudget::of(request, self.database()))?;
         let stored = super_family::stored(self.database(), mutation)?;
+        if request.is_trial {
+            let checked = self.database().check_write(&stored);
+            checked.map_err(|error| write_error(error, &mutation.updates, request.consistency))?;
+            return Ok(Ticket::ready());
+        }
         let written = match order {
             Order::Locked(locked) => self.database().write_locked(&stored, locked),
             Order::Plain(stamped_us) => self.database().try_write(&stored, stamped_us),
@@ -310,17 +342,21 @@ impl LocalBackend {
     }
 }
 
-/// The mutation with the changes of each row merged, if a partition has many changes.
-fn with_fewer_changes(mutation: &Mutation) -> Option<Mutation> {
-    let mut fewer: Option<Mutation> = None;
-    for (at, update) in mutation.updates.iter().enumerate() {
-        let Some(changes) = coalesced(&update.changes, &update.table) else { continue };
-        let fewer = fewer.get_or_insert_with(|| mutation.clone());
-        if let Some(update) = fewer.updates.get_mut(at) {
-            update.changes = changes;
+/// Merges the changes of each row of partitions with many changes, in place.
+fn with_fewer_changes(mutation: &mut Mutation, work: &RequestBudget<'_>) -> Result<()> {
+    for update in &mut mutation.updates {
+        let mut refusal = None;
+        let mut may = |bytes: usize, steps: usize| {
+            refusal = room_for(bytes).and_then(|()| work.steps(steps)).err();
+            refusal.is_none()
+        };
+        match coalesced(&update.changes, &update.table, &mut may) {
+            Coalesced::Unchanged => {}
+            Coalesced::Fewer(changes) => update.changes = changes,
+            Coalesced::Refused => return Err(refusal.unwrap_or(CqlError::Cancelled)),
         }
     }
-    fewer
+    Ok(())
 }
 
 /// The error of a batch: that of the first statement with an invalid partition key, otherwise `error`.

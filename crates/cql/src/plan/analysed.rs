@@ -82,6 +82,7 @@ pub(crate) fn analyse(statement: &Statement<'_>, scope: &Scope<'_>) -> Result<An
             u16::MAX
         )));
     }
+    Markers::room_for(statement.markers.len())?;
     let mut markers = Markers::new(&statement.markers);
     let (plan, key_columns) = plan_of(statement, &statement.kind, (scope, &mut markers))?;
     let columns = match &plan {

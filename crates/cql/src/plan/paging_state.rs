@@ -274,6 +274,33 @@ mod tests {
         assert_eq!(PagingState::decode(&cut.encode()).unwrap(), cut);
     }
 
+    /// A page that ends between range tombstones names the clustering of a prefix with nulls (`engine::read::page_position`).
+    #[test]
+    fn a_mark_with_nulls_is_that_of_cassandra_and_a_position_before_all_rows_of_its_prefix() {
+        use helenus_model::schema::{Column, ColumnKind, TableId};
+        use helenus_model::types::CqlType;
+        for reversed in [false, true] {
+            let mut second = Column::new("b", ColumnKind::Clustering, CqlType::Int);
+            (second.position, second.reversed) = (1, reversed);
+            let columns = [
+                Column::new("k", ColumnKind::PartitionKey, CqlType::Int),
+                Column::new("a", ColumnKind::Clustering, CqlType::Int),
+                second,
+            ];
+            let table = Table::new(("ks", "t"), TableId(Default::default()), columns);
+            let (a, b) = (5_i32.to_be_bytes(), i32::MIN.to_be_bytes());
+            let position = |b: Option<&[u8]>| {
+                let mut position = Vec::new();
+                clustering_key([Some(&a[..]), b], &table.clustering, &mut position).unwrap();
+                position
+            };
+            let mark = mark_at(&position(None), &table).unwrap();
+            assert_eq!(mark, RowMark::Values(unhex("080400000005")));
+            assert_eq!(mark.position(&table).unwrap(), position(None));
+            assert!(position(None) < position(Some(&b)) && position(None) < position(Some(&[])));
+        }
+    }
+
     #[test]
     fn states_of_protocol_3_are_read_with_and_without_the_rows_of_the_partition() {
         let row = || Some(RowMark::Composite(unhex("00040000000100000000")));

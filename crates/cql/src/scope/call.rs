@@ -30,10 +30,12 @@ pub trait Scalar: fmt::Debug + Send + Sync {
     /// Whether equal arguments always give the same value: such a call with constant arguments is evaluated once, when
     /// the statement is prepared.
     fn is_pure(&self) -> bool;
-    /// A call with at least this many bytes of arguments may take milliseconds.
-    fn slow_from_bytes(&self) -> usize {
-        1024
+    /// The bytes of a result whose length comes from its type and not from the arguments; 0 for others.
+    fn fixed_result_bytes(&self) -> usize {
+        0
     }
+    /// The steps of a call with these arguments (`crate::cost`), besides those of going through their bytes.
+    fn steps(&self, arguments: &[Option<&[u8]>]) -> usize;
     /// Whether a greater first argument never gives a lesser value, if the other arguments stay the same.
     fn is_monotonic(&self) -> bool {
         false
@@ -63,6 +65,9 @@ pub struct CallContext<'a> {
     pub work: &'a RequestBudget<'a>,
 }
 
+/// A call with at least this many bytes of arguments may take milliseconds.
+const SLOW_FROM_BYTES: usize = 1024;
+
 /// With at least this many bytes of arguments, memory for the result is charged before the call.
 const LARGE_ARGUMENTS: usize = 64 << 10;
 
@@ -77,14 +82,19 @@ impl CallContext<'_> {
     /// other clients.
     pub(crate) fn calls(&self, function: &dyn Scalar, arguments: &[Option<&[u8]>]) -> Result<()> {
         let bytes: usize = arguments.iter().flatten().map(|argument| argument.len()).sum();
-        if bytes >= function.slow_from_bytes() {
+        if bytes >= SLOW_FROM_BYTES {
             self.work.long_step()?;
         }
-        if bytes >= LARGE_ARGUMENTS {
-            // The result may be longer than the arguments: JSON writes some characters as six.
-            account::grow(6 * bytes)?;
+        let fixed = function.fixed_result_bytes();
+        if fixed > RESULT_BYTES_MAX {
+            return Err(too_long(function));
         }
-        self.work.value_steps(bytes)
+        if bytes.max(fixed) >= LARGE_ARGUMENTS {
+            // The result may be longer than the arguments: JSON writes some characters as six.
+            account::grow((6 * bytes).max(fixed))?;
+        }
+        self.work.value_steps(bytes.max(fixed))?;
+        self.work.operation(function.steps(arguments), function.name())
     }
 
     /// Returns a function's result unless it is too long: nested calls of `to_json` double the length each time.
@@ -93,12 +103,9 @@ impl CallContext<'_> {
     /// It is longer than any value that can be written.
     pub(crate) fn made(&self, function: &dyn Scalar, value: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         if value.as_ref().is_some_and(|value| value.len() > RESULT_BYTES_MAX) {
-            return Err(CqlError::Invalid(format!(
-                "The result of {} is longer than {} MiB",
-                function.name(),
-                RESULT_BYTES_MAX >> 20
-            )));
+            return Err(too_long(function));
         }
+        account::settle()?;
         Ok(value)
     }
 
@@ -112,6 +119,14 @@ impl CallContext<'_> {
         const REFERENCE_US: i64 = 1_262_304_000_000_000;
         time_uuid(2 * REFERENCE_US - (self.unique_us)(), self.node)
     }
+}
+
+fn too_long(function: &dyn Scalar) -> CqlError {
+    CqlError::Invalid(format!(
+        "The result of {} is longer than {} MiB",
+        function.name(),
+        RESULT_BYTES_MAX >> 20
+    ))
 }
 
 impl fmt::Debug for CallContext<'_> {

@@ -154,7 +154,7 @@ impl Unfolding<'_> {
         // Super columns other than that of the page's end are entirely after it, or are not read.
         let is_behind =
             self.after.as_ref().is_none_or(|(of, after)| of.as_deref() != name || row.key > *after);
-        if !is_behind || !selects(&command.filter, &row.key) {
+        if !is_behind || !command.filter.selects(&row.key) {
             return Ok(false);
         }
         let name = name.map_or(Span::NULL, |name| row.push_bytes(name));
@@ -252,14 +252,5 @@ impl RowSink for Unfolding<'_> {
 
     fn hold_until(&mut self, ticket: Ticket) -> Option<Ticket> {
         self.sink.hold_until(ticket)
-    }
-}
-
-fn selects(filter: &ClusteringFilter, position: &[u8]) -> bool {
-    match filter {
-        ClusteringFilter::Names(names) => names.iter().any(|name| name == position),
-        ClusteringFilter::Slices(slices) => {
-            slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..])
-        }
     }
 }

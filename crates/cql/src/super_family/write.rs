@@ -1,6 +1,7 @@
 //! Writes of super column families: converts changes of rows of entries to changes of entries of stored rows.
 
 use super::is_of_entries;
+use crate::budget::room_for;
 use crate::error::{CqlError, Result};
 use helenus_engine::Database;
 use helenus_model::cell::ColumnId;
@@ -13,11 +14,12 @@ use std::borrow::Cow;
 /// Converts a mutation to the stored form.
 ///
 /// # Errors
-/// A deletion of a range of entries within a super column.
+/// A deletion of a range of entries within a super column; no memory for the copy.
 pub(crate) fn stored<'m>(database: &Database, mutation: &'m Mutation) -> Result<Cow<'m, Mutation>> {
     if !mutation.updates.iter().any(|update| is_of_entries(&update.table)) {
         return Ok(Cow::Borrowed(mutation));
     }
+    room_for(mutation.updates.iter().map(|update| update.key.len() + update.changes.as_bytes().len()).sum())?;
     let schema = database.schema();
     let mut updates = Vec::with_capacity(mutation.updates.len());
     for update in &mutation.updates {

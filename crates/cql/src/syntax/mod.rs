@@ -4,24 +4,27 @@
 //! CQL. This module does not use the schema: names are not resolved, types not checked. What Cassandra's own parser
 //! rejects beyond its grammar (a column set twice, a property given twice) is rejected here, with the same text.
 //!
-//! `lexer` splits bytes into `token`s. `parser` is a recursive-descent parser whose depth is limited to [`DEPTH_MAX`].
+//! `helenus_lexer` splits bytes into tokens. `parser` is a recursive-descent parser whose depth is limited to [`DEPTH_MAX`].
 //! `error` describes where and why a text is rejected.
 
 pub mod ast;
 mod error;
-mod keyword;
-mod lexer;
 mod parser;
 mod print;
 mod redact;
 mod script;
 #[cfg(test)]
 mod tests;
-mod token;
+
+use helenus_lexer::{lexer, token};
 
 pub use crate::error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
 pub(crate) use parser::{parse_term, parse_within};
 pub use print::{print, print_term, print_type};
-pub use redact::{cut_at_password, redact, without_passwords};
+pub(crate) use redact::end_of_batch;
+pub use redact::{
+    audited, cut_at_password, has_secret_values, obscured_message, shown, shown_message,
+    shown_without_values, without_literals, without_passwords,
+};
 pub use script::split_statements;

@@ -6,6 +6,7 @@
 use super::table::{VirtualContext, VirtualRead, VirtualRows, VirtualTable, virtual_definition};
 use super::views::KEYSPACE;
 use crate::changes::{Cursor, PageLimits, read_page};
+use helenus_engine::account;
 use helenus_engine::changes::ChangePosition;
 use helenus_engine::read::Partitions;
 use helenus_engine::{ChangesError, Database, Error, Result};
@@ -75,6 +76,8 @@ impl VirtualTable for ChangesTable {
             let limits = PageLimits { events, bytes: page_rows.map_or(usize::MAX, |_| PAGE_BYTES) };
             let page = read_page(cx.database, (keyspace, table), Cursor::Changes(from), limits)?;
             for event in page.events {
+                // The row has a copy of the event.
+                account::grow(event.json.len())?;
                 let mut values = vec![
                     ("keyspace_name", keyspace.as_bytes().to_vec()),
                     ("table_name", table.as_bytes().to_vec()),

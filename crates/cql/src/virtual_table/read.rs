@@ -6,7 +6,7 @@ use helenus_engine::read::{
     PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, left_of,
 };
 use helenus_model::column_map::ColumnMap;
-use helenus_model::filter::{AFTER_ALL, BEFORE_ALL, ClusteringFilter};
+use helenus_model::filter::{AFTER_ALL, BEFORE_ALL};
 use helenus_model::row::RowBuf;
 
 /// Runs `command` over `rows`.
@@ -77,7 +77,7 @@ impl Reading<'_> {
             Some(after) => all.at_or_after(after).filter(|(position, _)| *position != after).collect(),
         };
         let last = rows.last().map(|(position, _)| position.to_vec());
-        for (position, row) in rows.into_iter().filter(|(position, _)| selects(&command.filter, position)) {
+        for (position, row) in rows.into_iter().filter(|(position, _)| command.filter.selects(position)) {
             match sink.row(row.view())? {
                 RowOutcome::Counted => {
                     (left, is_begun) = (left_of(left, 1), true);
@@ -132,14 +132,5 @@ impl Reading<'_> {
             rows_left: self.rows_left,
             rows_left_in_partition,
         })
-    }
-}
-
-fn selects(filter: &ClusteringFilter, position: &[u8]) -> bool {
-    match filter {
-        ClusteringFilter::Names(names) => names.iter().any(|name| name == position),
-        ClusteringFilter::Slices(slices) => {
-            slices.iter().any(|slice| &slice.start[..] <= position && position < &slice.end[..])
-        }
     }
 }

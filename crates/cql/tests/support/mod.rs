@@ -3,7 +3,10 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod cells;
+pub mod collected;
 pub mod conformance;
+
+pub use collected::Collected;
 
 use helenus_cql::backend::{
     Backend, BoundValue, Identity, Outcome, Prepared, Request, ResultColumns, RowsOut, Values,
@@ -15,34 +18,6 @@ use std::sync::Arc;
 
 /// The keyspace of every request.
 pub const KEYSPACE: &str = "cqlsel_conformance";
-
-#[derive(Default)]
-struct Collected {
-    rows: Vec<Vec<Option<Vec<u8>>>>,
-    row: Vec<Option<Vec<u8>>>,
-    bytes: usize,
-}
-
-impl RowsOut for Collected {
-    fn columns(&mut self, _columns: &Arc<ResultColumns>) {}
-
-    fn cell(&mut self, value: Option<&[u8]>) {
-        self.bytes += value.map_or(0, <[u8]>::len);
-        self.row.push(value.map(<[u8]>::to_vec));
-    }
-
-    fn end_row(&mut self) {
-        self.rows.push(std::mem::take(&mut self.row));
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn clear(&mut self) {
-        *self = Collected::default();
-    }
-}
 
 /// Rows and what came with them.
 pub struct Answer {
@@ -66,8 +41,13 @@ impl Server {
 
     /// The same on a machine that may have run one before.
     pub fn over(machine: Machine, options: &DatabaseOptions) -> Server {
+        Server::with_options(machine, options, LocalOptions::default())
+    }
+
+    /// The same with options of statements.
+    pub fn with_options(machine: Machine, options: &DatabaseOptions, local: LocalOptions) -> Server {
         let (database, _) = Database::open(machine.host(), options.clone()).expect("the database opens");
-        let backend = LocalBackend::new(database, LocalOptions::default());
+        let backend = LocalBackend::new(database, local);
         Server { machine, backend, identity: Identity::default() }
     }
 
@@ -99,7 +79,7 @@ impl Server {
         let warnings = answer.warnings;
         match answer.outcome {
             Outcome::Rows { columns, paging_state, .. } => {
-                Ok(Answer { columns, rows: out.rows, warnings, paging_state })
+                Ok(Answer { columns, rows: out.into_rows(), warnings, paging_state })
             }
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => {
                 ticket.wait().expect("written");
@@ -128,7 +108,7 @@ impl Server {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => (none(), ticket),
             Outcome::UsedKeyspace(_) => (none(), Ticket::ready()),
         };
-        Ok((Answer { columns, rows: out.rows, warnings, paging_state: None }, ticket))
+        Ok((Answer { columns, rows: out.into_rows(), warnings, paging_state: None }, ticket))
     }
 
     /// The same, and waits for the ticket.
@@ -165,7 +145,7 @@ impl Server {
         let mut out = Collected::default();
         let request = Request { values: Values::Positional(values), ..self.request(None) };
         self.backend.execute(&statement, &request, &mut out)?;
-        Ok(out.rows)
+        Ok(out.into_rows())
     }
 
     /// Ends the machine's tasks.
@@ -200,13 +180,18 @@ impl Server {
 
 /// Runs a statement on a backend and waits until it is written.
 pub fn run_on(backend: &LocalBackend, query: &str) {
+    try_run_on(backend, query).unwrap_or_else(|error| panic!("{query}: {error}"));
+}
+
+/// The same, for a statement that may be refused.
+pub fn try_run_on(backend: &LocalBackend, query: &str) -> Result<(), CqlError> {
     let identity = Identity::default();
     let request = Request { keyspace: None, ..Request::plain(&identity, &[]) };
-    let answer = backend.query(query, &request, &mut Collected::default());
-    match answer.unwrap_or_else(|error| panic!("{query}: {error}")).outcome {
+    match backend.query(query, &request, &mut Collected::default())?.outcome {
         Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().expect("written"),
         _ => {}
     }
+    Ok(())
 }
 
 /// The rows of a SELECT on a backend. One by an index that is being built is asked again.
@@ -221,7 +206,7 @@ pub fn try_rows_of(backend: &LocalBackend, query: &str) -> Result<Vec<Vec<Option
     loop {
         let mut out = Collected::default();
         match backend.query(query, &request, &mut out) {
-            Ok(_) => return Ok(out.rows),
+            Ok(_) => return Ok(out.into_rows()),
             Err(error) if error.to_string().contains("is not yet available") => std::thread::yield_now(),
             Err(error) => return Err(error),
         }

@@ -11,6 +11,7 @@ use crate::commitlog::{
 };
 use crate::error::Result;
 use crate::log_position::LogPosition;
+use helenus_host::account;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::mutation::{Change as Logged, Changes};
 use helenus_model::packed::unpack;
@@ -118,6 +119,17 @@ impl ChangeReader {
     /// # Errors
     /// `ChangesError::Gone`, `ChangesError::NotInLog`; a damaged log; failures of reading; those of `receive`.
     pub(crate) fn read(
+        &mut self,
+        log: &CommitLog,
+        safe: LogPosition,
+        receive: &mut Receive<'_>,
+    ) -> Result<()> {
+        let read = self.read_untrimmed(log, safe, receive);
+        self.log.trim();
+        read
+    }
+
+    fn read_untrimmed(
         &mut self,
         log: &CommitLog,
         safe: LogPosition,
@@ -274,6 +286,7 @@ impl Decoder {
     ) -> Result<ControlFlow<()>> {
         let Decoder { tables, row, before, .. } = self;
         let mut old = RowBuf::default();
+        account::grow(update.changes.len())?;
         let changes = Changes::from_bytes(update.changes.to_vec());
         let table = tables.get(&update.table);
         for change in changes.iter() {

@@ -40,7 +40,11 @@ impl CommitLog {
         let content_bytes = bytes.len() - HEADER_BYTES + before_bytes;
         let mut state = self.state.lock();
         let definitions_bytes = state.watched.definitions_bytes(updates());
-        self.make_room(&mut state, content_bytes + layout_bytes(updates()) + definitions_bytes)?;
+        // Only the server itself writes to these.
+        let is_of_schema =
+            |update: &PartitionUpdate| matches!(&*update.table.keyspace, "system" | "system_schema");
+        let is_upkeep = || updates().all(is_of_schema);
+        self.make_room(&mut state, content_bytes + layout_bytes(updates()) + definitions_bytes, is_upkeep)?;
         let State { active, pending, watched, .. } = &mut *state;
         let Some(active) = active else { unreachable!("make_room leaves an active segment") };
         for update in updates() {
@@ -89,7 +93,7 @@ impl CommitLog {
 
     pub(super) fn append_content(&self, content: &[u8]) -> Result<LogPosition> {
         let mut state = self.state.lock();
-        self.make_room(&mut state, content.len())?;
+        self.make_room(&mut state, content.len(), || true)?;
         let Some(active) = &mut state.active else { unreachable!("make_room leaves an active segment") };
         let position = active.put(content);
         drop(state);

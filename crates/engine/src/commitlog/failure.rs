@@ -49,6 +49,19 @@ impl CommitLog {
         Error::LogFailed { reason }
     }
 
+    /// Fails the log if its folder is not in its place: what is written would be in no directory that a start finds.
+    pub(super) fn check_place(&self) -> Result<()> {
+        let there = self.host.disk.check_place(&self.options.dir);
+        there.map_err(|error| self.fail(error.to_string()))
+    }
+
+    /// The same for a log that may be synced much later.
+    pub(crate) fn look_at_place(&self) {
+        if self.refusal.get().is_none() && self.check_place().is_err() {
+            self.settle(&self.syncing.lock());
+        }
+    }
+
     /// A panic of the sync worker fails the log as an I/O error does, because nothing would sync later records.
     pub(super) fn fail_after(&self, error: &Error) {
         if matches!(error, Error::Panicked { .. }) {
@@ -83,6 +96,10 @@ impl CommitLog {
     /// position without a record.
     fn cut(&self, end: LogPosition) {
         let disk = &*self.host.disk;
+        // The files there may be those of another log.
+        if disk.check_place(&self.options.dir).is_err() {
+            return;
+        }
         let numbers = end.segment()..self.state.lock().next_number;
         for number in numbers.rev() {
             let path = segment_path(&self.options.dir, number);

@@ -9,6 +9,7 @@ use super::active::{Active, Chunk};
 use super::kept::Kept;
 use super::options::LogOptions;
 use super::recovered::RecoveredLog;
+use super::removal::Removing;
 use super::segment::{Segment, UsedSegment, remove_spares, segment_path};
 use super::spare::SpareWorker;
 use super::sync::SyncWorker;
@@ -35,6 +36,8 @@ pub struct CommitLog {
     pub(super) state: CacheLine<Mutex<State>>,
     /// Held while the next segment's file is created. Nobody waits for it while holding `state`.
     pub(super) making: Mutex<()>,
+    /// Held while segments are removed, kept or released. It comes before all other locks.
+    pub(super) removing: Mutex<Removing>,
     /// Held while bytes are written to the operating system, so that they are written in order and without gaps.
     pub(super) writing: Mutex<()>,
     /// Held while files are synced: otherwise a sync that ends before an older one would report bytes as safe that the
@@ -69,6 +72,8 @@ pub(super) struct State {
     pub(super) spare_buffer: Vec<u8>,
     /// The position up to which each table's writes are in its SSTables.
     pub(super) flushed: BTreeMap<TableId, LogPosition>,
+    /// Dropped tables of which segments may have writes, with positions behind all of them.
+    pub(super) forgotten: BTreeMap<TableId, LogPosition>,
     /// The next segments in the order of their numbers, created in advance by the spare worker.
     pub(super) ready: VecDeque<Segment>,
     /// The number of the segment that the spare worker is creating.
@@ -78,6 +83,8 @@ pub(super) struct State {
     pub(super) failed_behind: Option<u32>,
     /// Full-size segments that are no longer needed and will be reused.
     pub(super) used: Vec<UsedSegment>,
+    /// Whether the file `reserve` is there.
+    pub(super) has_reserve: bool,
     pub(super) stopping: bool,
     /// Bytes of records appended since the start.
     pub(super) appended_bytes: u64,
@@ -115,27 +122,36 @@ impl CommitLog {
         remove_spares(&*host.disk, &options.dir)?;
         let kept = Kept::open(&*host.disk, &options.kept_dir)?;
         let next_number = left.segments.iter().map(|segment| segment.number + 1).max().unwrap_or(1);
-        let closed = left.segments.into_iter().map(|segment| Closed {
-            path: segment_path(&options.dir, segment.number),
-            number: segment.number,
-            bytes: segment.bytes,
-            end: segment.end,
-            dirty: segment.dirty,
-            is_watched: segment.is_watched,
+        let flushed = &left.flushed;
+        let closed = left.segments.into_iter().map(|mut segment| {
+            // What the last run flushed keeps no segment.
+            segment.dirty.retain(|table, last| flushed.get(table).is_none_or(|position| position < last));
+            Closed {
+                path: segment_path(&options.dir, segment.number),
+                number: segment.number,
+                bytes: segment.bytes,
+                end: segment.end,
+                dirty: segment.dirty,
+                is_watched: segment.is_watched,
+            }
         });
+        let closed = closed.collect();
+        let has_reserve = CommitLog::finds_reserve(&*host.disk, &options.dir);
         let state = State {
             active: None,
-            closed: closed.collect(),
+            closed,
             next_number,
             end_of_last: left.end.unwrap_or(LogPosition::START),
             pending: VecDeque::new(),
             unsynced: Vec::new(),
             spare_buffer: Vec::new(),
             flushed: left.flushed,
+            forgotten: BTreeMap::new(),
             ready: VecDeque::new(),
             making: None,
             failed_behind: None,
             used: Vec::new(),
+            has_reserve,
             stopping: false,
             appended_bytes: 0,
             is_full: false,
@@ -148,6 +164,7 @@ impl CommitLog {
             options,
             state: CacheLine(Mutex::new(state)),
             making: Mutex::new(()),
+            removing: Mutex::default(),
             writing: Mutex::new(()),
             syncing: Mutex::new(()),
             written: AtomicU64::new(start),
@@ -215,7 +232,8 @@ impl CommitLog {
     /// Tables with unflushed writes in the oldest segment; flushing them frees it.
     pub fn tables_of_oldest_segment(&self) -> Vec<TableId> {
         let state = self.state.lock();
-        state.closed.front().map(|segment| segment.dirty.keys().copied().collect()).unwrap_or_default()
+        let oldest = state.closed.iter().find(|segment| !segment.dirty.is_empty());
+        oldest.map(|segment| segment.dirty.keys().copied().collect()).unwrap_or_default()
     }
 
     pub(super) fn is_stopping(&self) -> bool {

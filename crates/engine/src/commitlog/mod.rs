@@ -7,7 +7,7 @@
 //! `log` has the state, its locks and its positions, `options` the modes. `active` is the segment that is written to, and
 //! `next_segment` the change to the one after it; `segment` has the files, and the worker in `spare` creates them ahead.
 //! `record` encodes records. A `ticket` tells when a write may be acknowledged; `failure` says what happens when a write
-//! or a sync of the log fails. `removal` finds segments that are no longer needed.
+//! or a sync of the log fails. `removal` finds segments that are no longer needed; `reserve` is the room for what frees space.
 //!
 //! `reader` reads on from a position, for the feed of changes; `watched` has the tables that it shows, `definition` writes
 //! their definitions into the log, and `kept` keeps segments for its consumers. At the start `replay` reads the records,
@@ -29,6 +29,7 @@ mod removal;
 mod replay;
 #[cfg(test)]
 mod replay_tests;
+mod reserve;
 mod segment;
 mod spare;
 mod sync;
@@ -46,8 +47,8 @@ pub use log::CommitLog;
 pub use options::{LogOptions, SyncMode};
 pub(crate) use reader::{LogReader, LogRecord};
 pub(crate) use record::{LoggedUpdate, LoggedUpdates, Record};
-pub(crate) use remap::Layouts;
-pub(crate) use replay::{Place, Replay, ReplayOptions, SoundSegment, read_log};
+pub(crate) use remap::{Layouts, of_present_columns};
+pub(crate) use replay::{MissingSegment, Place, Replay, ReplayOptions, SoundSegment, read_log};
 pub(crate) use ticket::MemoryWait;
 pub use ticket::Ticket;
 pub(crate) use unappliable::keep;

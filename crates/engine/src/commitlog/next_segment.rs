@@ -24,7 +24,7 @@ impl State {
         let wanted = usize::from(is_grown) + usize::from(is_half_full);
         let has_failed = self.failed_behind == Some(active.segment.number);
         let due = self.ready.len() < wanted && self.making.is_none() && !has_failed && !self.stopping;
-        due.then(|| active.segment.size.saturating_mul(2).min(segment_bytes))
+        due.then(|| active.segment.size.saturating_mul(2).max(SEGMENT_BYTES_FIRST).min(segment_bytes))
     }
 
     /// Takes a segment of this size that waits for reuse.
@@ -42,15 +42,22 @@ impl State {
 }
 
 impl CommitLog {
-    /// Ensures an active segment with room for `bytes` of content in several records.
-    pub(super) fn make_room(&self, state: &mut State, bytes: usize) -> Result<()> {
+    /// Ensures an active segment with room for `bytes` of content in several records. On a full disk, upkeep takes the
+    /// room of the reserve.
+    pub(super) fn make_room(
+        &self,
+        state: &mut State,
+        bytes: usize,
+        is_upkeep: impl FnOnce() -> bool,
+    ) -> Result<()> {
         self.check_failure()?;
         // Room for the record's header, a timestamp record and a SYNCED record before it, and the end.
         let wanted = bytes + 4 * HEADER_BYTES + 64;
         if state.active.as_ref().is_some_and(|a| a.end() as usize + wanted <= a.segment.size as usize) {
             return Ok(());
         }
-        let grown = state.active.as_ref().map_or(SEGMENT_BYTES_FIRST, |a| a.segment.size.saturating_mul(2));
+        let grown = |a: &Active| a.segment.size.saturating_mul(2).max(SEGMENT_BYTES_FIRST);
+        let grown = state.active.as_ref().map_or(SEGMENT_BYTES_FIRST, grown);
         let least = wanted + SEGMENT_HEAD as usize + 28 * state.flushed.len() + 96;
         let size = grown.min(self.options.segment_bytes).max(least.next_multiple_of(4096) as u32);
         debug_assert!(content_bytes_max(size) > bytes);
@@ -62,7 +69,14 @@ impl CommitLog {
                 let useless = small.into_iter().chain(std::mem::take(&mut state.ready));
                 useless.into_iter().try_for_each(|segment| self.discard(segment))?;
                 let used = state.take_used(size);
-                let spare = self.told(state, self.spare(size, SPARE_NAMES[1], used))?;
+                let spare = match self.spare(size, SPARE_NAMES[1], used) {
+                    Err(full @ Error::LogFull { .. }) if is_upkeep() => {
+                        let least = least.next_multiple_of(4096) as u32;
+                        self.spare_from_reserve(state, least).and_then(|spare| spare.ok_or(full))
+                    }
+                    spare => spare,
+                };
+                let spare = self.told(state, spare)?;
                 let number = state.number();
                 spare.into_segment(disk, dir, number)?
             }
@@ -125,6 +139,19 @@ impl CommitLog {
         drop(state);
         self.discard(segment)?;
         Ok(true)
+    }
+
+    /// A file for a segment of this size, in the room of files that are given up; `None` if that is not enough.
+    fn spare_from_reserve(&self, state: &mut State, size: u32) -> Result<Option<SpareFile>> {
+        loop {
+            // At first in what is free: it may be too little for a full segment only.
+            if let Ok(spare) = self.spare(size, SPARE_NAMES[1], None) {
+                return Ok(Some(spare));
+            }
+            if !self.give_up_reserve(state) {
+                return Ok(None);
+            }
+        }
     }
 
     fn make_segment(&self, size: u32, number: u32, used: Option<UsedSegment>) -> Result<Segment> {

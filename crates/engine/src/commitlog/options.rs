@@ -2,7 +2,7 @@
 
 use super::kept::KeptLimits;
 use crate::journal::JournalSlot;
-use crate::timestamps::LastAssigned;
+use crate::timestamps::{LastAssigned, TrustedClock};
 use std::path::PathBuf;
 
 /// When a write is acknowledged.
@@ -41,6 +41,8 @@ pub struct LogOptions {
     pub segment_bytes: u32,
     /// Receives failures.
     pub journal: JournalSlot,
+    /// The time by which kept segments grow old.
+    pub trusted_clock: TrustedClock,
     /// The greatest timestamp that the server has given to a write. Each chunk of the log begins with it.
     pub last_given: LastAssigned,
 }

@@ -14,6 +14,7 @@ use crate::changes_error::ChangesError;
 use crate::error::{Error, Result};
 use crate::log_position::LogPosition;
 use helenus_host::File;
+use helenus_host::account;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -193,7 +194,13 @@ impl LogReader {
             let Some(open) = &self.open else { return Ok(&[]) };
             let size = open.file.size().map_err(Error::io("read", &open.path))?;
             let left = size.saturating_sub(u64::from(self.at)) as usize;
-            self.buffer.resize(len.max(BUFFER_BYTES).min(left), 0);
+            let wanted = len.max(BUFFER_BYTES).min(left);
+            if wanted > self.buffer.capacity() {
+                // The length was read from a file, and whoever reads the feed has not asked for so much yet.
+                account::grow(wanted)?;
+                self.buffer = Vec::new();
+            }
+            self.buffer.resize(wanted, 0);
             self.buffer_at = self.at;
             let read = open.file.read_exact_at(&mut self.buffer, u64::from(self.at));
             read.map_err(Error::io("read", &open.path))?;
@@ -207,6 +214,14 @@ impl LogReader {
     pub(crate) fn forget_buffer(&mut self) {
         self.buffer.clear();
         self.buffer_at = self.at;
+    }
+
+    /// Frees a buffer that a long record has needed, for a reader that is kept.
+    pub(crate) fn trim(&mut self) {
+        if self.buffer.capacity() > BUFFER_BYTES {
+            self.buffer = Vec::new();
+            self.buffer_at = self.at;
+        }
     }
 
     fn damaged(&self, problem: &'static str) -> Error {

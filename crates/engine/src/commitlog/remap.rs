@@ -14,6 +14,8 @@ use helenus_model::schema::{Table, TableId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+const DAMAGED: Problem = "its bytes are not those of a change";
+
 /// The meaning of column numbers in the log, as described so far.
 #[derive(Default)]
 pub(crate) struct Layouts {
@@ -79,11 +81,20 @@ impl Layouts {
         };
         let mut changes = Changes::from_bytes(update.changes.to_vec());
         if !present.is_same {
-            changes = renumbered(&changes, present).map_err(|_| "its bytes are not those of a change")?;
+            changes = renumbered(&changes, present).map_err(|_| DAMAGED)?;
         }
         let extent = check_changes(table, update.key, &changes)?;
         Ok((changes, extent))
     }
+}
+
+/// The changes without the cells of columns that a table does not have: those of a statement that was bound before the
+/// columns were dropped.
+pub(crate) fn of_present_columns(changes: &Changes, table: &Arc<Table>) -> Result<Changes, Problem> {
+    let columns = table.statics.iter().chain(&table.regulars);
+    let numbers = columns.map(|column| (column.id, (column.id, None))).collect();
+    let present = Present { table: table.clone(), numbers, is_same: false };
+    renumbered(changes, &present).map_err(|_| DAMAGED)
 }
 
 /// The changes with the present column numbers.

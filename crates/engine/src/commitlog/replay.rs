@@ -7,17 +7,18 @@
 //! that were not promised to survive a power cut, and it is removed with everything after it.
 //!
 //! Records that are read here may have been written but not synced by a process that died. They are synced before they
-//! are used: a later power cut must not take back what a reader has seen or a flush has stored.
+//! are used: a later power cut must not take back what a reader has seen or a flush has stored. Where no record proves that they were
+//! synced, they are written once more before (`make_durable`), because a kernel reports a failed write only once.
 
 use super::record::{HEADER_BYTES, Record, SYNCED_MAGIC, checksum, parse};
 use super::recovered::{RecoveredLog, RecoveredSegment};
-use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number};
+use super::segment::{HeaderState, SEGMENT_HEAD, check_head, segment_number, segment_path};
 use crate::error::{Error, Result};
 use crate::log_position::LogPosition;
 use crate::open_progress::OpenProgress;
 use helenus_host::{Disk, File};
 use helenus_model::schema::TableId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -26,6 +27,27 @@ use std::sync::atomic::Ordering;
 pub struct ReplayOptions {
     /// Lose a damaged record and the rest of its segment instead of refusing to start.
     pub skip_damaged: bool,
+}
+
+/// Writes and syncs the end of the log again, from the last position that is proven to have been synced.
+///
+/// A write that failed in the last run, and whose bytes could not be cut off (`failure`), may be in the page cache alone. The kernel has
+/// reported that error once, so that a sync succeeds without writing them. Only pages that are written again go to the disk.
+fn make_durable(disk: &dyn Disk, segments: &[SoundSegment]) -> Result<()> {
+    let mut memory = Vec::new();
+    for segment in segments.iter().rev() {
+        let path = &segment.path;
+        let file = disk.open_write(path).map_err(Error::io("open", path))?;
+        let bytes = fill(&*file, segment.end as u64, &mut memory).map_err(Error::io("read", path))?;
+        let unproven = bytes.get(segment.synced as usize..).unwrap_or_default();
+        let written = file.write_all_at(unproven, u64::from(segment.synced));
+        written.and_then(|()| file.sync()).map_err(Error::io("write", path))?;
+        if segment.synced > 0 {
+            // A log that is synced up to here was synced before.
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Bytes that are enough for a segment's first record.
@@ -43,6 +65,18 @@ pub struct Replay {
     pub bytes: u64,
     /// Damage that was skipped with the rest of its segment: segment and offset.
     pub skipped: Vec<(PathBuf, u64)>,
+    /// Segments that are not there although an older one is, which has writes that are not flushed.
+    pub missing: Vec<MissingSegment>,
+}
+
+/// A gap in the log. Segments go oldest first, so the older ones should have gone before this one; an earlier version
+/// removed them in another order. That is no loss if nothing of the older ones is needed.
+#[derive(Debug)]
+pub struct MissingSegment {
+    /// The file that should be there.
+    pub path: PathBuf,
+    /// Tables with writes in older segments that are not flushed. Those that were dropped since do not count.
+    pub tables: Vec<TableId>,
 }
 
 /// The valid part of a segment of the last run.
@@ -51,6 +85,8 @@ pub struct SoundSegment {
     number: u32,
     path: PathBuf,
     end: usize,
+    /// The offset up to which a record in it says that it was synced; 0 if none does.
+    synced: u32,
     /// Number of records in it.
     pub records: u64,
     /// The tables with writes in it, and the last position of each.
@@ -130,7 +166,7 @@ pub(crate) fn read_log(
     let sizes = segments.iter().map(|(_, path)| size(disk, path)).collect::<Result<Vec<_>>>()?;
     OpenProgress::add(&progress.log_bytes, sizes.iter().sum());
     let log = Log { disk, dir, segments };
-    let mut memory = Vec::new();
+    let (mut memory, mut gaps) = (Vec::new(), Vec::new());
     for (index, (number, path)) in log.segments.iter().enumerate() {
         let reader = SegmentReader::open(disk, (*number, path), &mut memory)?;
         let is_last = index + 1 == log.segments.len();
@@ -143,7 +179,8 @@ pub(crate) fn read_log(
             continue;
         }
         let (noted, mut stop) = reader.read(is_last);
-        if continued == Some(LogPosition::new(*number, stop.at as u32)) {
+        let missing = continued.filter(|end| !log.has(end.segment()));
+        if continued == Some(LogPosition::new(*number, stop.at as u32)) || missing.is_some() {
             // The bytes after it belong to the file's earlier life as another segment.
             stop.problem = None;
         }
@@ -174,18 +211,34 @@ pub(crate) fn read_log(
         replay.records += noted.records;
         let (path, end) = (path.clone(), stop.at);
         let (records, tables) = (noted.records, noted.dirty.clone());
-        replay.segments.push(SoundSegment { number: *number, path, end, records, tables });
+        let synced = noted.synced;
+        replay.segments.push(SoundSegment { number: *number, path, end, synced, records, tables });
         let (end, is_watched) = (stop.at as u32, noted.is_watched);
         let dirty = noted.tell(&mut left);
         left.segments.push(RecoveredSegment { number: *number, bytes, end, dirty, is_watched });
+        gaps.extend(missing.map(|end| (end.segment(), left.segments.len())));
         OpenProgress::add(&progress.log_bytes_read, bytes);
         if stop.ends_log {
             break;
         }
     }
+    make_durable(disk, &replay.segments)?;
     let all = progress.log_bytes.load(Ordering::Relaxed);
     progress.log_bytes_read.store(all, Ordering::Relaxed);
+    // All flushed positions are known now.
+    replay.missing = gaps.into_iter().filter_map(|gap| missing_segment(dir, gap, &left)).collect();
     Ok((replay, left))
+}
+
+/// The gap before the segment of this number, if one of the older segments, which are the first `count`, is needed.
+fn missing_segment(dir: &Path, (number, count): (u32, usize), left: &RecoveredLog) -> Option<MissingSegment> {
+    let older = left.segments.iter().take(count);
+    let needed = older
+        .flat_map(|segment| &segment.dirty)
+        .filter(|(table, last)| left.flushed.get(table).is_none_or(|position| position < *last));
+    let tables: BTreeSet<TableId> = needed.map(|(table, _)| *table).collect();
+    let tables: Vec<TableId> = tables.into_iter().collect();
+    (!tables.is_empty()).then(|| MissingSegment { path: segment_path(dir, number), tables })
 }
 
 fn size(disk: &dyn Disk, path: &Path) -> Result<u64> {
@@ -200,6 +253,10 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
+    fn has(&self, number: u32) -> bool {
+        self.segments.binary_search_by_key(&number, |(number, _)| *number).is_ok()
+    }
+
     /// Whether a later segment proves that all of this one was synced. Reads those segments, so it is called only when
     /// in doubt.
     fn is_proven(&self, index: usize) -> Result<bool> {
@@ -271,6 +328,8 @@ struct Noted {
     timestamp_us: Option<i64>,
     /// End of the previous segment.
     continues: Option<LogPosition>,
+    /// The last offset up to which it says that it was synced.
+    synced: u32,
     /// Whether it has records of a watched table.
     is_watched: bool,
 }
@@ -289,7 +348,8 @@ impl Noted {
             Record::Timestamp(timestamp_us) => self.timestamp_us = Some(timestamp_us),
             Record::Continues(end) => self.continues = self.continues.or(Some(end)),
             Record::Definition(..) => self.is_watched = true,
-            Record::Layout(..) | Record::Synced(_) | Record::Imported(..) | Record::Before(_) => {}
+            Record::Synced(offset) => self.synced = self.synced.max(offset),
+            Record::Layout(..) | Record::Imported(..) | Record::Before(_) => {}
         }
     }
 

@@ -89,10 +89,21 @@ impl UsedSegment {
         from: &Path,
         (dir, number): (&Path, u32),
         size: u32,
-    ) -> Result<UsedSegment> {
+    ) -> std::io::Result<UsedSegment> {
         let path = dir.join(format!("{USED_PREFIX}{number:010}.log"));
-        disk.rename(from, &path).map_err(Error::io("rename", from))?;
+        disk.rename(from, &path)?;
         Ok(UsedSegment { path, size })
+    }
+
+    /// The segment of this number, if it was set aside.
+    pub(super) fn found(disk: &dyn Disk, (dir, number): (&Path, u32), size: u32) -> Option<UsedSegment> {
+        let path = dir.join(format!("{USED_PREFIX}{number:010}.log"));
+        disk.exists(&path).then_some(UsedSegment { path, size })
+    }
+
+    /// Its file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Size of the file in bytes.

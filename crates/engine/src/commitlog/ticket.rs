@@ -27,7 +27,6 @@ pub struct Ticket {
 /// Memory that must be freed first. It slows down writers that are faster than the disk.
 pub(crate) struct MemoryWait {
     pub(crate) account: MemoryAccount,
-    pub(crate) bytes_max: usize,
     pub(crate) announcer: Arc<Notifier>,
     pub(crate) tasks: Arc<dyn Tasks>,
 }
@@ -79,7 +78,7 @@ impl Ticket {
     /// Whether the write may be acknowledged, or the read answered. `Err` if the log failed before the position was
     /// safe.
     pub fn is_ready(&self) -> Result<bool> {
-        if self.room.as_ref().is_some_and(|room| room.account.bytes() >= room.bytes_max) {
+        if self.room.as_ref().is_some_and(|room| room.account.is_full()) {
             return Ok(false);
         }
         self.is_logged()

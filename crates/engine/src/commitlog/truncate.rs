@@ -21,7 +21,7 @@ impl CommitLog {
         let bytes: usize = contents.iter().map(|content| content.len() + HEADER_BYTES).sum();
         let mut state = self.state.lock();
         let definitions: usize = tables.iter().map(|table| state.watched.definition_bytes(*table)).sum();
-        self.make_room(&mut state, bytes + definitions)?;
+        self.make_room(&mut state, bytes + definitions, || true)?;
         let State { active, watched, .. } = &mut *state;
         let Some(active) = active else { unreachable!("make_room leaves an active segment") };
         let mut end = LogPosition::START;

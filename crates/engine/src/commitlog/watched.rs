@@ -124,7 +124,7 @@ impl CommitLog {
             }
             let mut content = Vec::new();
             record::put_imported(table, u32::try_from(sstables).unwrap_or(u32::MAX), &mut content);
-            self.make_room(&mut state, definition + HEADER_BYTES + content.len())?;
+            self.make_room(&mut state, definition + HEADER_BYTES + content.len(), || true)?;
             let State { active, watched, .. } = &mut *state;
             let Some(active) = active else { unreachable!("make_room leaves an active segment") };
             watched.define(table, active);

@@ -92,6 +92,7 @@ impl CommitLog {
                 return Err(self.fail(format!("sync {}: {error}", segment.path.display())));
             }
         }
+        self.check_place()?;
         // Every sync is measured, because it takes far longer than reading the clock.
         let _sampled = self.syncs.count();
         let now_ns = self.host.clock.monotonic_ns();

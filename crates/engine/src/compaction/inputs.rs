@@ -1,10 +1,13 @@
 //! Reads the SSTables of a compaction as one sequence of partitions: merges the rows of partitions with equal keys.
+//!
+//! An SSTable is opened when the sequence reaches its first partition, and closed behind its last one. So the work for a
+//! partition, and the memory, depend on the number of SSTables that overlap there, and not on the number of inputs.
 
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::merge::Merge;
 use helenus_model::partitions::KeyRange;
-use helenus_model::reconcile::{filter_row, merge_rows};
+use helenus_model::reconcile::{filter_row, try_merge_rows};
 use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
@@ -13,10 +16,14 @@ use helenus_sstable::block::ReadContext;
 use helenus_sstable::table::{Scan, SsTable};
 use std::sync::Arc;
 
-/// The scans, each at its next partition. Between two calls of `next`, the current partition holds the scans that
-/// contain it.
+/// The scans that have begun and not ended, each at its next partition. Between two calls of `next`, the current
+/// partition holds the scans that contain it.
 pub(super) struct Inputs {
     scans: Vec<Input>,
+    /// The SSTables that are not reached yet. The last one is the next in ring order.
+    ahead: Vec<Arc<SsTable>>,
+    /// Uncompressed bytes of the SSTables that have ended.
+    ended_bytes: u64,
     /// Byte-comparable position of the current partition.
     decorated: Vec<u8>,
 }
@@ -71,30 +78,50 @@ pub(super) struct Partition {
 }
 
 impl Inputs {
-    pub(super) fn open(tables: &[Arc<SsTable>], cx: &mut ReadContext) -> Result<Inputs> {
-        let mut scans = Vec::with_capacity(tables.len());
-        for table in tables {
-            let scan = Box::new(table.scan(&KeyRange::all(), cx)?);
-            scans.push(Input { scan: Some(scan), ready: false, ended: false });
-        }
-        Ok(Inputs { scans, decorated: Vec::new() })
+    pub(super) fn new(mut tables: Vec<Arc<SsTable>>) -> Inputs {
+        tables.sort_by(|a, b| b.first_decorated().cmp(a.first_decorated()));
+        Inputs { scans: Vec::new(), ahead: tables, ended_bytes: 0, decorated: Vec::new() }
     }
 
     /// The next partition of all inputs, with the current definition of the table.
     pub(super) fn next(&mut self, table: &Arc<Table>, cx: &mut ReadContext) -> Result<Option<Partition>> {
-        for input in self.scans.iter_mut().filter(|input| !input.ready && !input.ended) {
+        for input in self.scans.iter_mut().filter(|input| !input.ready) {
             let Some(scan) = &mut input.scan else { continue };
             input.ready = scan.next_partition(cx)?;
-            input.ended = !input.ready;
+            if !input.ready {
+                input.ended = true;
+                self.ended_bytes += scan.position();
+            }
         }
+        self.scans.retain(|input| !input.ended);
         let ready = self.scans.iter().filter(|input| input.ready).filter_map(|input| input.scan.as_ref());
-        let Some(first) = ready.map(|scan| scan.decorated()).min() else { return Ok(None) };
-        self.decorated.clear();
-        self.decorated.extend_from_slice(first);
-        Ok(self.take(table))
+        let mut is_found = false;
+        if let Some(first) = ready.map(|scan| scan.decorated()).min() {
+            self.decorated.clear();
+            self.decorated.extend_from_slice(first);
+            is_found = true;
+        }
+        while let Some(next) = self.ahead.last()
+            && (!is_found || next.first_decorated() <= &self.decorated[..])
+        {
+            let mut scan = Box::new(next.scan(&KeyRange::all(), cx)?);
+            let is_ready = scan.next_partition(cx)?;
+            self.ahead.pop();
+            if !is_ready {
+                self.ended_bytes += scan.position();
+                continue;
+            }
+            if !is_found || scan.decorated() < &self.decorated[..] {
+                self.decorated.clear();
+                self.decorated.extend_from_slice(scan.decorated());
+                is_found = true;
+            }
+            self.scans.push(Input { scan: Some(scan), ready: true, ended: false });
+        }
+        if is_found { self.take(table) } else { Ok(None) }
     }
 
-    fn take(&mut self, table: &Arc<Table>) -> Option<Partition> {
+    fn take(&mut self, table: &Arc<Table>) -> Result<Option<Partition>> {
         let mut lent: Vec<Lent> = Vec::new();
         let mut deletion = DeletionTime::LIVE;
         let (mut static_row, mut spare) = (RowBuf::default(), RowBuf::default());
@@ -106,7 +133,8 @@ impl Inputs {
             input.ready = false;
             deletion = deletion.max(scan.deletion());
             if let Some(row) = scan.static_row() {
-                merge_rows(table, static_row.view(), row, DeletionTime::LIVE, &mut spare);
+                try_merge_rows(table, static_row.view(), row, DeletionTime::LIVE, &mut spare)
+                    .map_err(|too_large| helenus_sstable::Error::from(too_large).of_partition(scan.key()))?;
                 std::mem::swap(&mut static_row, &mut spare);
             }
             lent.push(Lent { index, scan });
@@ -115,9 +143,9 @@ impl Inputs {
             filter_row(static_row.view(), deletion, &mut spare);
             std::mem::swap(&mut static_row, &mut spare);
         }
-        let key = lent.first()?.scan.key().to_vec();
+        let Some(key) = lent.first().map(|first| first.scan.key().to_vec()) else { return Ok(None) };
         let rows = Merge::new(table.clone(), false, deletion, lent);
-        Some(Partition { hash: KeyHash::of(&key), key, deletion, static_row, rows })
+        Ok(Some(Partition { hash: KeyHash::of(&key), key, deletion, static_row, rows }))
     }
 
     /// Takes the scans back from a partition, which may be read to its end or not.
@@ -138,6 +166,6 @@ impl Inputs {
     pub(super) fn passed_bytes(&self, partition: Option<&Partition>) -> u64 {
         let here = self.scans.iter().filter_map(|input| input.scan.as_ref()).map(|scan| scan.position());
         let lent = partition.into_iter().flat_map(|partition| partition.rows.sources());
-        here.chain(lent.map(|lent| lent.scan.position())).sum()
+        self.ended_bytes + here.chain(lent.map(|lent| lent.scan.position())).sum::<u64>()
     }
 }

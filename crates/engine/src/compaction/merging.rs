@@ -1,4 +1,4 @@
-//! The main loop of a compaction: merges, purges and writes partitions, in steps of a fixed number of rows.
+//! The main loop of a compaction: merges, purges and writes partitions, in steps of a fixed number of rows or bytes.
 
 use super::inputs::{Inputs, Partition};
 use super::output::{Outputs, Place};
@@ -10,12 +10,16 @@ use helenus_model::row::RowBuf;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::Source;
 use helenus_sstable::block::ReadContext;
+use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use helenus_sstable::transaction_log::TransactionLog;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Rows, markers and partitions in one step.
 const STEP_ELEMENTS: u32 = 2048;
+/// Bytes read from files in one step, if rows are large: the throttle and other compactions wait for its end.
+const STEP_BYTES: u64 = 1 << 20;
 
 /// A running merge.
 pub(super) struct Merging {
@@ -23,6 +27,8 @@ pub(super) struct Merging {
     open: Option<Open>,
     pub(super) outputs: Outputs,
     purger: Purger,
+    /// The SSTables that the compaction replaces.
+    compacted: BTreeSet<Descriptor>,
     cx: ReadContext,
 }
 
@@ -36,8 +42,15 @@ struct Open {
 }
 
 impl Merging {
-    pub(super) fn new(inputs: Inputs, outputs: Outputs, purger: Purger, cx: ReadContext) -> Merging {
-        Merging { inputs, open: None, outputs, purger, cx }
+    /// A merge of `inputs` in a compaction that replaces the SSTables of `compacted`.
+    pub(super) fn new(
+        (inputs, compacted): (Inputs, &[Arc<SsTable>]),
+        outputs: Outputs,
+        purger: Purger,
+        cx: ReadContext,
+    ) -> Merging {
+        let compacted = compacted.iter().map(|sstable| *sstable.descriptor()).collect();
+        Merging { inputs, open: None, outputs, purger, compacted, cx }
     }
 
     /// Bytes read from files since the last call.
@@ -51,18 +64,17 @@ impl Merging {
     }
 
     /// Runs a step. Returns whether everything is written.
-    pub(super) fn step(
-        &mut self,
-        place: Place<'_>,
-        compacted: &[Arc<SsTable>],
-        transaction: &mut TransactionLog,
-    ) -> Result<bool> {
+    pub(super) fn step(&mut self, place: Place<'_>, transaction: &mut TransactionLog) -> Result<bool> {
         let mut left = STEP_ELEMENTS;
+        let bytes_before = self.cx.touched.bytes_read;
         while left > 0 {
+            if self.cx.touched.bytes_read - bytes_before >= STEP_BYTES {
+                break;
+            }
             let mut open = match self.open.take() {
                 Some(open) => open,
                 None => match self.inputs.next(place.table, &mut self.cx)? {
-                    Some(partition) => self.begin(partition, place, compacted),
+                    Some(partition) => self.begin(partition, place),
                     None => {
                         self.outputs.finish_current(place)?;
                         return Ok(true);
@@ -70,7 +82,7 @@ impl Merging {
                 },
             };
             left = left.saturating_sub(1);
-            if self.rows(&mut open, &mut left, (place, compacted), transaction)? {
+            if self.rows(&mut open, &mut left, place, transaction)? {
                 if open.begun
                     && let Some(writer) = self.outputs.current()
                 {
@@ -85,8 +97,9 @@ impl Merging {
     }
 
     /// Begins a partition: purges its deletion and its static row.
-    fn begin(&mut self, partition: Partition, place: Place<'_>, compacted: &[Arc<SsTable>]) -> Open {
+    fn begin(&mut self, partition: Partition, place: Place<'_>) -> Open {
         let decorated = self.inputs.decorated();
+        let compacted = &self.compacted;
         let outside =
             || outside_us(&place.store.view(), compacted, (&partition.hash, &partition.key, decorated));
         self.purger.begin_partition(&partition.key);
@@ -106,10 +119,10 @@ impl Merging {
         &mut self,
         open: &mut Open,
         left: &mut u32,
-        (place, compacted): (Place<'_>, &[Arc<SsTable>]),
+        place: Place<'_>,
         transaction: &mut TransactionLog,
     ) -> Result<bool> {
-        let Merging { inputs, outputs, purger, cx, .. } = self;
+        let Merging { inputs, outputs, purger, compacted, cx, .. } = self;
         let Open { partition: Partition { key, hash, rows, .. }, deletion, static_row, begun } = open;
         let outside = || outside_us(&place.store.view(), compacted, (&*hash, &*key, inputs.decorated()));
         let static_row = Some(static_row.view()).filter(|row| !row.is_empty());
@@ -119,7 +132,8 @@ impl Merging {
                 .begin_partition(key, hash, *deletion, static_row)?;
             *begun = true;
         }
-        while rows.advance(cx)? {
+        let bytes_before = cx.touched.bytes_read;
+        while rows.advance(cx).map_err(|error| error.of_partition(key))? {
             if let Some(remaining) = purger.unfiltered(rows.current(), &outside) {
                 let writer = if *begun {
                     outputs.current()
@@ -134,7 +148,7 @@ impl Merging {
                 }
             }
             *left = left.saturating_sub(1);
-            if *left == 0 {
+            if *left == 0 || cx.touched.bytes_read - bytes_before >= STEP_BYTES {
                 return Ok(false);
             }
         }
@@ -143,20 +157,21 @@ impl Merging {
 }
 
 /// The smallest timestamp that data of a partition may have in memtables and in SSTables outside the compaction; `None`
-/// if there is no such data (`CompactionController.getPurgeEvaluator`). Unreadable SSTables may have any timestamp.
+/// if there is no such data (`CompactionController.getPurgeEvaluator`). Data of unknown content may have any timestamp.
 fn outside_us(
     view: &View,
-    compacted: &[Arc<SsTable>],
+    compacted: &BTreeSet<Descriptor>,
     (hash, key, decorated): (&KeyHash, &[u8], &[u8]),
 ) -> Option<i64> {
-    if !view.unreadable.is_empty() {
+    if view.has_unknown() {
         return Some(i64::MIN);
     }
     let memtables =
         view.memtables.iter().filter(|memtable| memtable.partition_of_key(hash.token, key).is_some());
-    let is_outside = |table: &&Arc<SsTable>| !compacted.iter().any(|other| Arc::ptr_eq(other, table));
-    let may_have = |table: &&Arc<SsTable>| table.covers(decorated) && table.may_contain(hash);
-    let sstables = view.sstables.iter().filter(is_outside).filter(may_have);
+    let may_have = |table: &&Arc<SsTable>| {
+        table.covers(decorated) && !compacted.contains(table.descriptor()) && table.may_contain(hash)
+    };
+    let near = view.sstables.at(hash.token).filter_map(|position| view.sstables.get(position));
     let in_memory = memtables.map(|memtable| memtable.stats().timestamp_us_min);
-    in_memory.chain(sstables.map(|table| table.stats().timestamp_us_min)).min()
+    in_memory.chain(near.filter(may_have).map(|table| table.stats().timestamp_us_min)).min()
 }

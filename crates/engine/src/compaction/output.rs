@@ -45,6 +45,8 @@ pub(super) struct Outputs {
     definition: Option<Arc<Table>>,
     current: Option<SsTableWriter>,
     written: Vec<Arc<SsTable>>,
+    /// Bytes of their files.
+    written_bytes: u64,
 }
 
 impl Outputs {
@@ -68,6 +70,7 @@ impl Outputs {
             definition: None,
             current: None,
             written: Vec::new(),
+            written_bytes: 0,
         }
     }
 
@@ -123,6 +126,7 @@ impl Outputs {
         let definition =
             self.definition.get_or_insert_with(|| with_columns(place.table, &self.columns)).clone();
         let mut options = WriterOptions::of_table(definition, self.keys_each, self.encoding);
+        place.env.journal.note_options(place.table, &options);
         options.host_id = Some(place.env.host_id);
         options.level = self.level as i32;
         options.past_page_cache = !self.was_asked_for;
@@ -136,7 +140,9 @@ impl Outputs {
         if let Some(writer) = self.current.take() {
             let written = writer.finish()?;
             place.env.journal.note_written(place.table, &written);
-            self.written.push(place.store.open_written(place.env, place.table, written.descriptor)?);
+            let opened = place.store.open_written(place.env, place.table, written.descriptor)?;
+            self.written_bytes += opened.size_on_disk();
+            self.written.push(opened);
         }
         Ok(())
     }
@@ -144,6 +150,11 @@ impl Outputs {
     /// The finished SSTables.
     pub(super) fn written(&self) -> &[Arc<SsTable>] {
         &self.written
+    }
+
+    /// Bytes of the files so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.written_bytes + self.current.as_ref().map_or(0, SsTableWriter::stored_bytes)
     }
 
     /// Closes the files. The transaction removes them.
@@ -182,6 +193,10 @@ fn with_columns(table: &Arc<Table>, names: &BTreeSet<Vec<u8>>) -> Arc<Table> {
     }
     let mut fewer = (**table).clone();
     fewer.statics.retain(is_there);
+    if fewer.statics.is_empty() {
+        // A table with static rows keeps one, for the deletion of a static row that lies in other SSTables.
+        fewer.statics.extend(table.statics.first().cloned());
+    }
     fewer.regulars.retain(is_there);
     Arc::new(fewer)
 }

@@ -66,6 +66,13 @@ impl Progress {
         self.bytes_done.store(bytes_done, Ordering::Relaxed);
     }
 
+    /// About the bytes of files that are not read yet.
+    pub(super) fn stored_bytes_left(&self) -> u64 {
+        let done = self.bytes_done.load(Ordering::Relaxed).min(self.bytes_total);
+        let part = (self.bytes_total - done) as f64 / self.bytes_total.max(1) as f64;
+        (self.stored_bytes_total as f64 * part) as u64
+    }
+
     pub(super) fn status(&self) -> CompactionStatus {
         CompactionStatus {
             id: self.id,

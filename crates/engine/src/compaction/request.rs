@@ -1,18 +1,19 @@
 //! Compactions that an administrator requests, table by table: of everything, as the strategy groups it; of each
 //! SSTable alone, to rewrite it; or of the SSTables with given keys.
 
-use super::background::{Compactions, Look};
+use super::background::Compactions;
 use super::choose::{CompactionPlan, Output, Reason, SsTableInfo};
 use super::job::Job;
+use super::look::Look;
 use crate::error::{Error, Result};
-use crate::table::{History, TableStore, View};
+use crate::table::{History, Storage, TableStore, View};
 use helenus_host::{Signal, Tasks};
 use helenus_model::schema::TableId;
 use helenus_model::token::KeyHash;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::version::Version;
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A request, running or finished.
@@ -67,6 +68,14 @@ impl CompactionRequest {
         self.state.lock().ended.clone().unwrap_or(Ok(()))
     }
 
+    /// Bytes of the SSTables of its tables.
+    pub(super) fn bytes(&self, storage: &Storage) -> u64 {
+        let bytes_of = |store: Arc<TableStore>| {
+            store.view().sstables.iter().map(|sstable| sstable.size_on_disk()).sum::<u64>()
+        };
+        self.tables.iter().filter_map(|id| storage.table(*id)).map(bytes_of).sum()
+    }
+
     pub(super) fn end(&self, result: std::result::Result<(), String>) {
         self.state.lock().ended.get_or_insert(result);
         self.changed.notify();
@@ -94,8 +103,10 @@ fn of_keys(
     keys: &BTreeSet<Vec<u8>>,
 ) -> Vec<CompactionPlan> {
     let hashes: Vec<KeyHash> = keys.iter().map(|key| KeyHash::of(key)).collect();
+    let sstables: BTreeMap<_, _> =
+        view.sstables.iter().map(|sstable| (*sstable.descriptor(), sstable)).collect();
     let holds_any = |source: &SsTableInfo| {
-        let sstable = view.sstables.iter().find(|sstable| *sstable.descriptor() == source.id);
+        let sstable = sstables.get(&source.id);
         sstable.is_some_and(|sstable| hashes.iter().any(|hash| sstable.may_contain(hash)))
     };
     let wanted =
@@ -120,17 +131,27 @@ pub(super) struct RunningRequest {
     stores: VecDeque<Arc<TableStore>>,
     /// The current table and its remaining compactions.
     table: Option<(Arc<TableStore>, VecDeque<Part>)>,
+    /// The table that it has worked at last.
+    at: Option<Arc<TableStore>>,
     failure: Option<String>,
     is_over: bool,
 }
 
 impl RunningRequest {
-    /// Begins a request. From now on the strategies leave its tables alone.
+    /// Begins a request. From now on the strategies leave its tables alone. What has failed before is tried again.
     pub(super) fn new(compactions: &Compactions, request: Arc<CompactionRequest>) -> RunningRequest {
         let stores: VecDeque<_> =
             request.tables.iter().filter_map(|id| compactions.storage.table(*id)).collect();
-        stores.iter().for_each(|store| store.compaction.count_major(true));
-        RunningRequest { request, stores, table: None, failure: None, is_over: false }
+        for store in &stores {
+            store.compaction.count_major(true);
+            store.compaction.try_again();
+        }
+        RunningRequest { request, stores, table: None, at: None, failure: None, is_over: false }
+    }
+
+    /// The table that it has worked at last.
+    pub(super) fn store(&self) -> Option<Arc<TableStore>> {
+        self.at.clone()
     }
 
     /// Whether the request is finished.
@@ -142,9 +163,12 @@ impl RunningRequest {
     pub(super) fn next(&mut self, compactions: &Compactions) -> Result<Option<Job>> {
         loop {
             if let Some((store, choices)) = &mut self.table {
+                self.at = Some(store.clone());
                 let look = Look::new(compactions, store);
+                let indexes: BTreeMap<Descriptor, usize> =
+                    look.sources.iter().enumerate().map(|(index, source)| (source.id, index)).collect();
                 while let Some((ids, output)) = choices.pop_front() {
-                    let index = |id: &Descriptor| look.sources.iter().position(|source| source.id == *id);
+                    let index = |id: &Descriptor| indexes.get(id).copied();
                     // The SSTables are gone: the table was truncated.
                     let Some(inputs) = ids.iter().map(index).collect::<Option<Vec<_>>>() else { continue };
                     let choice = CompactionPlan { inputs, output, reason: Reason::Major };
@@ -170,6 +194,7 @@ impl RunningRequest {
                 self.request.end(self.failure.take().map_or(Ok(()), Err));
                 return Ok(None);
             };
+            self.at = Some(store.clone());
             if let Err(error) = store.tidy(&compactions.storage) {
                 store.compaction.count_major(false);
                 self.stores.pop_front();

@@ -34,6 +34,7 @@ mod tests {
         }
         let host = helenus_host::memory::host();
         host.disk.create_dir_all(Path::new("/ours/data/system/peers_v2-1")).unwrap();
+        host.disk.create(Path::new("/ours/helenus.lock")).unwrap();
         assert!(Database::open(host, DatabaseOptions::new("/ours")).is_ok());
     }
 }

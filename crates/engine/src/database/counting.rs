@@ -38,7 +38,7 @@ impl Database {
         request: ReadRequest<'_>,
         mut probe: Option<&mut Probe>,
     ) -> Result<Ticket> {
-        let locked = self.lock_all(mutation, request.may_block)?;
+        let locked = self.lock_all(mutation, request)?;
         let mut counted = Mutation::default();
         for update in &mutation.updates {
             counted.updates.push(self.counted(update, request, probe.as_deref_mut())?);

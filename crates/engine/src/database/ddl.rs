@@ -4,9 +4,9 @@ use super::shared::Database;
 use super::watching::watched_changes;
 use crate::commitlog::Ticket;
 use crate::error::Error;
-use crate::index::{attach, stored_tables};
+use crate::index::{attach, stored_of, stored_tables};
 use crate::journal::Event;
-use crate::schema::{SchemaChange, changes_between};
+use crate::schema::{SchemaChange, SchemaDelta, changes_between};
 use crate::table::{TableStore, Tables};
 use helenus_host::account;
 use helenus_model::schema::{Schema, Table};
@@ -38,8 +38,11 @@ const SCHEMA_PART: u64 = 2;
 
 /// Estimated memory of the tables of a schema, in bytes.
 pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
-    let columns = |table: &Table| table.columns().count() as u64;
-    stored_tables(schema).map(|(table, _)| TABLE_BYTES + COLUMN_BYTES * columns(&table)).sum()
+    stored_tables(schema).map(|(table, _)| table_bytes(&table)).sum()
+}
+
+fn table_bytes(table: &Table) -> u64 {
+    TABLE_BYTES + COLUMN_BYTES * table.columns().count() as u64
 }
 
 fn check_memory(bytes: u64) -> Result<(), Error> {
@@ -80,38 +83,54 @@ impl Database {
         }
         next.version = shared.next_uuid();
         next.epoch = present.epoch + 1;
-        let bytes = schema_bytes(&next);
+        let delta = SchemaDelta::between(&present, &next);
+        let bytes_of = |tables: &[Arc<Table>]| -> u64 {
+            tables.iter().flat_map(stored_of).map(|(table, _)| table_bytes(&table)).sum()
+        };
+        let bytes = (memory.bytes() + bytes_of(&delta.come)).saturating_sub(bytes_of(&delta.gone));
         if bytes > memory.bytes() {
             check_memory(bytes)?;
         }
-        let (added, dropped) = self.stores_after(&next)?;
+        self.check_new_ids(&present, &delta)?;
+        let (added, dropped) = self.stores_after(&delta)?;
         if let Some(log) = &shared.log {
-            log.announce(watched_changes(&present, &next));
+            log.announce(watched_changes(&delta));
         }
-        let ticket = shared.write(&mutation).inspect_err(|_| {
+        for store in &dropped {
+            // If this fails, on a full disk, the table is dropped all the same: the mark helps only where the process dies
+            // before the files are removed.
+            let _ = store.mark_dropping(shared);
+        }
+        let ticket = shared.write_schema(&mutation).inspect_err(|_| {
             if let Some(log) = &shared.log {
                 log.announce(Vec::new());
             }
+            // The next start takes off what stays.
+            dropped.iter().for_each(|store| _ = store.unmark_dropping(shared));
         })?;
         // A schema that may still be refused is not shown to anybody.
         if let (Some(log), Some(position)) = (&shared.log, ticket.position()) {
             log.secure(position)?;
         }
         // Only after that: a definition that is not in the log must not be stored in a file.
-        for (table, _) in stored_tables(&next) {
+        let mut is_compacted_otherwise = false;
+        for (table, _) in delta.come.iter().flat_map(stored_of) {
             if let Some(store) = added.get(&table.id) {
-                store.redefine(&table);
+                is_compacted_otherwise |= store.redefine(&table);
             }
         }
         let new_indexes = {
             // Every write either knows of a new index, or is in the memtable that the index's build reads.
             let _gate = shared.gate.close();
-            let new_indexes = attach(&next, &added);
+            let new_indexes = attach(&delta.come, &added);
             shared.tables.store(Arc::new(added));
             shared.schema.store(Arc::new(next));
             new_indexes
         };
         memory.resize(bytes);
+        if is_compacted_otherwise {
+            shared.compactors.wake();
+        }
         // Before anything that can fail, because nothing else would start these builds.
         new_indexes.into_iter().for_each(|index| shared.index_builds.add(shared, index, true));
         if !dropped.is_empty() {
@@ -122,16 +141,55 @@ impl Database {
                 _ => ticket.wait()?,
             }
         }
-        for store in dropped {
-            store.drop_files(shared)?;
-            if let Some(log) = &shared.log {
-                log.forget(store.table().id)?;
-            }
-        }
+        dropped.into_iter().for_each(|store| self.remove_dropped(store));
         for change in &changes {
             shared.options.journal.note(&Event::SchemaChanged(change));
         }
         Ok((changes, ticket))
+    }
+
+    /// Refuses a new table with the id of another one, or of a dropped one whose files are not removed yet: the removal
+    /// would take the new one's. `CREATE TABLE .. WITH id` allows any id.
+    fn check_new_ids(&self, present: &Schema, delta: &SchemaDelta) -> Result<(), Error> {
+        let shared = &self.shared;
+        for table in &delta.come {
+            let name = (&table.keyspace, &table.name);
+            match present.table_by_id(table.id) {
+                Some(other) if (&other.keyspace, &other.name) == name => continue,
+                Some(other) => {
+                    let by = format!("{}.{} has it", other.keyspace, other.name);
+                    return Err(Error::TableIdInUse { id: table.id.0, by });
+                }
+                None => {}
+            }
+            if shared.leftovers.has_dropped(table.id) {
+                let by = "the files of a dropped table with it are still being removed; try again".to_owned();
+                return Err(Error::TableIdInUse { id: table.id.0, by });
+            }
+            if let Some(log) = &shared.log {
+                log.begin_table(table.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a dropped table, now or later. The log forgets it first: whatever happens to its files, its
+    /// writes keep no segment.
+    fn remove_dropped(&self, store: Arc<TableStore>) {
+        let shared = &self.shared;
+        if let Some(log) = &shared.log {
+            log.forget(store.table().id);
+        }
+        let dropped = Error::contain(|| store.drop_files(shared));
+        if let Some(log) = &shared.log {
+            // A flush that was under way may have marked it.
+            log.forget(store.table().id);
+        }
+        match dropped {
+            Ok(true) => {}
+            Ok(false) => shared.leftovers.add_dropped(shared, store, None),
+            Err(error) => shared.leftovers.add_dropped(shared, store, Some(&error)),
+        }
     }
 
     /// Truncates a table.
@@ -150,21 +208,24 @@ impl Database {
         Ok(())
     }
 
-    /// The stores that a schema needs, present or newly opened, and the stores of dropped tables.
+    /// The stores after a change, present or newly opened, and the stores of dropped tables.
     #[allow(clippy::type_complexity, reason = "a pair used once, by the function above")]
-    fn stores_after(&self, next: &Schema) -> Result<(Tables, Vec<Arc<TableStore>>), Error> {
+    fn stores_after(&self, delta: &SchemaDelta) -> Result<(Tables, Vec<Arc<TableStore>>), Error> {
         let present = self.shared.tables.load();
-        let mut stores = Tables::default();
-        for (table, index) in stored_tables(next) {
+        let mut stores = Tables::clone(&present);
+        for (table, _) in delta.gone.iter().flat_map(stored_of) {
+            stores.remove(&table.id);
+        }
+        for (table, index) in delta.come.iter().flat_map(stored_of) {
             let store = match present.get(&table.id) {
                 Some(store) => store.clone(),
                 None => Arc::new(TableStore::open(&self.shared, &table, index.as_deref())?),
             };
             stores.insert(table.id, store);
         }
-        let dropped =
-            present.iter().filter(|(id, _)| !stores.contains_key(id)).map(|(_, store)| store.clone());
-        let mut dropped: Vec<Arc<TableStore>> = dropped.collect();
+        let gone = delta.gone.iter().flat_map(stored_of).map(|(table, _)| table.id);
+        let dropped = gone.filter(|id| !stores.contains_key(id));
+        let mut dropped: Vec<Arc<TableStore>> = dropped.filter_map(|id| present.get(&id).cloned()).collect();
         // Folders of indexes lie in those of their tables, and are removed before them.
         dropped.sort_by_key(|store| std::cmp::Reverse(store.folder().components().count()));
         Ok((stores, dropped))

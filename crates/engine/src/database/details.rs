@@ -269,7 +269,7 @@ fn compression_ratio(view: &View) -> Option<f64> {
 }
 
 fn partitions(view: &View) -> u64 {
-    match view.sstables.as_slice() {
+    match &*view.sstables {
         [] => 0,
         [one] => one.partition_count(),
         all => match Cardinality::of_all(all.iter().map(|one| one.statistics().partitions.as_ref())) {

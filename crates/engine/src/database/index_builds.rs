@@ -1,17 +1,26 @@
 //! Builds new indexes from the existing rows of their tables, in the background, one page of rows in each step.
 //!
 //! The entries are not logged. They go to the index's memtable, and the index counts as built only when all of it was
-//! flushed and a row of `system."IndexInfo"` records this. An interrupted build begins anew after a restart. Its
-//! earlier entries do no harm, because a build only adds entries. Concurrent writes add their own entries.
+//! flushed and a row of `system."IndexInfo"` records this. An interrupted build begins anew after a restart.
+//!
+//! A build begins with an empty hidden table: the entries have the timestamps of their cells, and removals that are left
+//! from before could hide those of imported rows. The rows are read after that, and concurrent writes add their own
+//! entries. So every row that is alive at the end has its entry.
+//!
+//! With one exception: a value that is hidden when it is read, and comes to light when a compaction takes effect that
+//! had decided to purge what hides it before the value was written. Such a compaction was running when the build began,
+//! and the value is in none of its inputs. So the rows are read once more for each of these compactions, without its
+//! inputs.
 
 use super::shared::Shared;
 use crate::check_mutation::check;
 use crate::compaction::CompactionStatus;
 use crate::error::{Error, Result};
 use crate::index::{Entry, EntryWriter, IndexedRow, entries_of};
+use crate::journal::Event;
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, execute};
 use crate::schema::{BUILT_TABLE, SchemaRow};
-use crate::table::{AttachedIndex, BuildGuard, TableStore};
+use crate::table::{AttachedIndex, BuildGuard, TableStore, View};
 use helenus_host::account::{Scope, Share, Waits};
 use helenus_host::{Next, TaskHandle, Worker};
 use helenus_model::cell::{Cell, Span};
@@ -22,10 +31,13 @@ use helenus_model::mutation::{Changes, Mutation, PartitionUpdate};
 use helenus_model::row::RowView;
 use helenus_model::schema::{ColumnKind, TableId};
 use helenus_model::token::Token;
+use helenus_sstable::names::Descriptor;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Rows in one step.
 const ROWS_PER_STEP: u64 = 1000;
@@ -131,9 +143,7 @@ impl IndexBuilds {
     pub(crate) fn add(&self, shared: &Shared, (base, id): (Arc<TableStore>, TableId), at_once: bool) {
         let view = base.view();
         let bytes: usize = view.memtables.iter().map(|memtable| memtable.bytes()).sum();
-        let is_empty = view.sstables.is_empty()
-            && view.unreadable.is_empty()
-            && view.memtables.iter().all(|memtable| memtable.is_empty());
+        let is_empty = is_empty(&view);
         if let Some(index) = find(&base, id) {
             let tables = view.sstables.iter().map(|table| table.partition_count());
             let memtables = view.memtables.iter().map(|memtable| memtable.stats().partitions);
@@ -146,10 +156,15 @@ impl IndexBuilds {
         if is_small && job.run(shared).is_ok_and(|end| end == StepEnd::Done) {
             return;
         }
+        let (table, name) = (job.base.table(), job.base.index_name(id));
         let mut queue = self.queue.lock();
+        let is_new = !queue.iter().any(|(_, queued)| *queued == id);
         queue.retain(|(_, queued)| *queued != id);
         queue.push((job.base, id));
         drop(queue);
+        if is_new {
+            shared.options.journal.note(&Event::IndexBuildBegun { table: &table, index: &name });
+        }
         self.wake();
     }
 
@@ -159,6 +174,11 @@ impl IndexBuilds {
         let is_wanted = !base.is_dropped() && find(base, id).is_some_and(|index| !index.is_built());
         queue.retain(|(_, queued)| *queued != id || is_wanted);
     }
+}
+
+fn is_empty(view: &View) -> bool {
+    let has_files = !view.sstables.is_empty() || !view.unreadable.is_empty();
+    !has_files && view.memtables.iter().all(|memtable| memtable.is_empty())
 }
 
 fn find(base: &TableStore, id: TableId) -> Option<AttachedIndex> {
@@ -184,13 +204,18 @@ impl Worker for IndexBuilder {
             self.job = queue.first().map(|(base, id)| Job::new(base.clone(), *id));
         }
         let Some(job) = &mut self.job else { return Next::Wait };
-        if shared.memory.bytes() >= shared.options.memory.memtables {
+        if shared.memory.is_full() {
             return Next::WaitAtMost(PAUSE_NS);
         }
         let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(MEMORY_WAIT));
         match Error::contain(|| job.step(&shared)) {
             Ok(StepEnd::More) => Next::Again,
             Ok(StepEnd::Done) => {
+                if let Some(index) = find(&job.base, job.id).filter(AttachedIndex::is_built) {
+                    let (table, name) = (job.base.table(), &*index.shape.index.name);
+                    let entries = index.state.entries.load(Ordering::Relaxed);
+                    shared.options.journal.note(&Event::IndexBuilt { table: &table, index: name, entries });
+                }
                 shared.index_builds.forget(&job.base, job.id);
                 self.job = None;
                 shared.announcer.notify();
@@ -217,6 +242,10 @@ struct Job {
     base: Arc<TableStore>,
     id: TableId,
     resume: Option<Resume>,
+    /// The inputs of the compactions that were running when the build began; `None` before.
+    compactions: Option<Vec<BTreeSet<Descriptor>>>,
+    /// The number of times that all rows were read.
+    reads: usize,
     /// The state at the start of the build.
     passes: BuildGuard,
 }
@@ -235,7 +264,7 @@ enum StepEnd {
 impl Job {
     fn new(base: Arc<TableStore>, id: TableId) -> Job {
         let passes = *base.passes.lock();
-        Job { base, id, resume: None, passes }
+        Job { base, id, resume: None, compactions: None, reads: 0, passes }
     }
 
     /// Builds the whole index, unless rows are imported meanwhile.
@@ -256,6 +285,15 @@ impl Job {
         if self.is_overtaken(&self.base.passes.lock()) {
             return Ok(StepEnd::Outdated);
         }
+        let compactions = match self.compactions.take() {
+            Some(compactions) => compactions,
+            None => {
+                if !is_empty(&index.store.view()) {
+                    index.store.truncate(shared)?;
+                }
+                self.base.compaction.inputs()
+            }
+        };
         let command = ReadCommand {
             table: self.base.table(),
             partitions: Partitions::Range(KeyRange::all()),
@@ -269,8 +307,13 @@ impl Job {
             resume: self.resume.take(),
             page_rows: Some(ROWS_PER_STEP),
         };
-        let view = self.base.view();
+        let mut view = self.base.view();
         view.check_whole()?;
+        if let Some(inputs) = self.reads.checked_sub(1).and_then(|at| compactions.get(at)) {
+            view = Arc::new(view.without(inputs));
+        }
+        let is_last = self.reads >= compactions.len();
+        self.compactions = Some(compactions);
         let mut sink = BuildSink::new(&index.shape);
         let interrupt = || match shared.closing.load(Ordering::Acquire) {
             true => Err(Error::Closed),
@@ -299,9 +342,14 @@ impl Job {
                 self.resume = Some(at);
                 Ok(StepEnd::More)
             }
+            ReadEnd::Complete if !is_last => {
+                self.reads += 1;
+                Ok(StepEnd::More)
+            }
             ReadEnd::Complete => {
                 if shared.log.is_some() {
                     index.store.flush(shared)?;
+                    self.base.include_index(shared, &index.store)?;
                 }
                 let passes = self.base.passes.lock();
                 if self.is_overtaken(&passes) {
@@ -309,7 +357,7 @@ impl Job {
                 }
                 // The index lacks entries for rows that the next start adds. It is not recorded as built then, so that
                 // the start builds it anew.
-                if !self.base.expects_files() {
+                if !self.base.awaits_files() {
                     record_built(shared, &index.shape)?;
                 }
                 index.state.is_built.store(true, Ordering::Release);
@@ -345,6 +393,16 @@ pub(crate) fn record_not_built(shared: &Shared, base: &TableStore) -> Result<()>
     Ok(())
 }
 
+/// Records that one index is not built. The caller syncs the log.
+///
+/// # Errors
+/// The write failed.
+pub(super) fn mark_not_built(shared: &Shared, base: &TableStore, id: TableId) -> Result<()> {
+    let Some(index) = find(base, id) else { return Ok(()) };
+    index.state.is_built.store(false, Ordering::Release);
+    note(shared, &index.shape, &[])
+}
+
 /// Builds every index of a table anew, after the rows announced by `record_not_built` were added.
 pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     let ids: Vec<TableId> = {
@@ -358,10 +416,31 @@ pub(crate) fn rebuild(shared: &Shared, base: &Arc<TableStore>) {
     ids.into_iter().for_each(|id| shared.index_builds.add(shared, (base.clone(), id), false));
 }
 
-/// Records in `system."IndexInfo"` that an index is built. The value is the id of the hidden table, so that it does not
-/// apply to a later index of the same name.
+/// Records in `system."IndexInfo"` that an index is built.
 fn record_built(shared: &Shared, shape: &IndexLayout) -> Result<()> {
-    note(shared, shape, shape.index.id.0.as_bytes())
+    note(shared, shape, &built_value(shape.index.id, [shared.run; 2]))
+}
+
+/// The value for an index that is built: the id of the hidden table, so that it does not apply to a later index of the same
+/// name, and two runs, of which one has written the record of the files (`table/indexed_files.rs`): the second, or the first if it
+/// was interrupted at its start.
+fn built_value(id: TableId, runs: [Uuid; 2]) -> Vec<u8> {
+    [id.0, runs[0], runs[1]].iter().flat_map(|id| *id.as_bytes()).collect()
+}
+
+/// Records that an index is still built: the record of its files, of the run `before`, is about to be one of this run. The
+/// caller syncs the log.
+///
+/// # Errors
+/// The write failed.
+pub(super) fn record_still_built(
+    shared: &Shared,
+    base: &TableStore,
+    id: TableId,
+    before: Uuid,
+) -> Result<()> {
+    let Some(index) = find(base, id) else { return Ok(()) };
+    note(shared, &index.shape, &built_value(id, [before, shared.run]))
 }
 
 /// Writes the row of an index in `system."IndexInfo"`.
@@ -387,22 +466,30 @@ fn note(shared: &Shared, shape: &IndexLayout, value: &[u8]) -> Result<()> {
     });
     let key = shape.base.keyspace.as_bytes().to_vec();
     let update = PartitionUpdate { table: table.clone(), key, changes };
-    drop(shared.write(&Mutation { updates: vec![update] })?);
+    drop(shared.write_schema(&Mutation { updates: vec![update] })?);
     Ok(())
 }
 
-/// Whether the rows of `system."IndexInfo"` record that an index is built. Sets its state accordingly.
-pub(crate) fn is_recorded_built(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> bool {
-    let Some(index) = find(base, id) else { return true };
+/// Whether the rows of `system."IndexInfo"` record that an index is built, and of which runs the record of its files may be: none
+/// for one that an earlier version has built.
+pub(super) fn recorded_built(base: &TableStore, id: TableId, rows: &[SchemaRow]) -> Option<Vec<Uuid>> {
+    let index = find(base, id)?;
     let is =
         |row: &SchemaRow, column: &str, value: &[u8]| row.get(column).is_some_and(|found| found == value);
-    let noted = rows.iter().any(|row| {
+    let row = rows.iter().find(|row| {
         is(row, "table_name", index.shape.base.keyspace.as_bytes())
             && is(row, "index_name", index.shape.index.name.as_bytes())
-            && is(row, "value", id.0.as_bytes())
-    });
-    index.state.is_built.store(noted, Ordering::Release);
-    noted
+    })?;
+    let mut ids = row.get("value")?.chunks(16).map(Uuid::from_slice);
+    let is_its = ids.next()?.ok()? == id.0;
+    is_its.then(|| ids.filter_map(std::result::Result::ok).collect())
+}
+
+/// Marks an index as complete.
+pub(super) fn mark_built(base: &TableStore, id: TableId) {
+    if let Some(index) = find(base, id) {
+        index.state.is_built.store(true, Ordering::Release);
+    }
 }
 
 /// Collects the entries of a page of rows.

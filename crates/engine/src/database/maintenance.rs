@@ -1,27 +1,22 @@
 //! Work in the background, as requested by an administrator or by time: flushes, compactions, builds of indexes; and closing.
 
+use super::flush_choice::{Candidate, FlushReason, Pressure, choose};
 use super::index_builds::{rebuild, record_not_built};
 use super::shared::{Database, Shared};
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::journal::Event;
-use crate::table::{TableStore, flush_together};
+use crate::table::{EMPTY_BYTES_MAX, TableStore, flush_together};
 use helenus_host::{Next, Worker};
 use helenus_model::schema::{Table, TableId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// How often the flusher checks the memory in use.
 const LOOK_NS: u64 = 100_000_000;
-/// Number of log segments beyond which the tables that keep the oldest segment are flushed, so that a replay stays
-/// short.
-const SEGMENTS_MAX: usize = 32;
-/// Number of log segments beyond which tables with little in memory are flushed if they alone keep the oldest segment.
-/// Otherwise a few rows would let the log grow to `SEGMENTS_MAX` segments, each of them a new file.
-const SEGMENTS_BEHIND_LITTLE_MAX: usize = 8;
-/// Size of memtables in bytes that together cost next to nothing to flush.
-const LITTLE_BYTES: usize = 1 << 20;
+/// Nanoseconds for which a table is skipped whose flush has changed nothing although the log said that it would.
+const FRUITLESS_NS: u64 = 1_000_000_000;
 
 impl Database {
     /// Flushes every table. Returns the SSTables written.
@@ -154,38 +149,59 @@ impl Shared {
         })
     }
 
-    /// The table whose flush helps most, if a flush is due. A table whose flush has just failed is skipped.
-    fn due(&self, now_ns: u64) -> Option<Arc<TableStore>> {
-        let tables = self.tables.load();
-        let may = |store: &&Arc<TableStore>| !store.troubles.is_flush_paused(now_ns);
-        let bytes = |store: &Arc<TableStore>| store.view().memtables.iter().map(|m| m.bytes()).sum::<usize>();
-        let segments = self.log.as_ref().map_or(0, |log| log.segments_count());
-        if segments > SEGMENTS_BEHIND_LITTLE_MAX {
-            let log = self.log.as_ref()?;
-            let oldest = log.tables_of_oldest_segment();
-            let mut keepers = oldest.iter().filter_map(|table| tables.get(table)).filter(may);
-            let are_little = keepers.clone().map(bytes).sum::<usize>() <= LITTLE_BYTES;
-            let keeper = keepers.next().filter(|_| segments > SEGMENTS_MAX || are_little);
-            if keeper.is_some() {
-                return keeper.cloned();
-            }
-        }
-        let limit = self.options.memory.memtables;
-        let in_use = self.memory.bytes();
-        if in_use < limit / 2 {
+    /// The tables whose flush helps most, if one is due.
+    fn due(&self, last: Option<FlushReason>, now_ns: u64) -> Option<(FlushReason, Vec<Arc<TableStore>>)> {
+        let (memory_in_use, memory_limit) = self.memory.beside_stuck();
+        let pressure = Pressure {
+            segments: self.log.as_ref().map_or(0, |log| log.segments_count()),
+            memory_in_use,
+            memory_limit,
+            has_stuck: self.memory.has_stuck(),
+        };
+        if !pressure.is_any() {
             return None;
         }
-        // Reads still hold memtables that are flushed already, and no flush frees their memory. A flush is due when
-        // the others take half of the rest.
-        let live = tables.values().map(bytes).sum::<usize>();
-        let held_by_reads = in_use.saturating_sub(live);
-        let is_much = live >= limit.saturating_sub(held_by_reads) / 2;
-        let is_filled = |store: &&Arc<TableStore>| {
-            let view = store.view();
-            view.memtables.len() > 1 || !view.current().is_empty()
+        let tables = self.tables.load();
+        let oldest = self.log.as_ref().map(|log| log.tables_of_oldest_segment()).unwrap_or_default();
+        let oldest: HashSet<TableId> = oldest.into_iter().collect();
+        if let Some(log) = &self.log {
+            // A table without a store was dropped, and has nothing in memory that the log must keep.
+            oldest.iter().filter(|table| !tables.contains_key(table)).for_each(|table| log.forget(*table));
+        }
+        let candidate = |(id, store): (&TableId, &Arc<TableStore>)| {
+            let view = store.view_briefly();
+            Candidate {
+                id: *id,
+                bytes: view.memtables.iter().map(|memtable| memtable.bytes()).sum(),
+                is_filled: !view.is_flushed() || view.current().bytes() > EMPTY_BYTES_MAX,
+                keeps_oldest: oldest.contains(id),
+                is_stuck: pressure.has_stuck && store.troubles.is_stuck(),
+                is_paused: store.troubles.is_flush_paused(now_ns),
+            }
         };
-        let filled = tables.values().filter(|_| is_much).filter(is_filled).filter(may);
-        filled.max_by_key(|store| bytes(store)).cloned()
+        let candidates: Vec<Candidate> = tables.iter().map(candidate).collect();
+        let (reason, chosen) = choose(pressure, &candidates, last)?;
+        Some((reason, chosen.iter().filter_map(|table| tables.get(table).cloned()).collect()))
+    }
+
+    /// Flushes these tables in the background.
+    fn make_room(&self, stores: &[Arc<TableStore>]) -> Result<u64> {
+        match stores {
+            [store] => store.make_room(self),
+            stores => flush_together(self, stores),
+        }
+    }
+
+    /// Skips, for a moment, the tables that still keep the oldest segment after their flush: whatever the cause, others
+    /// are flushed meanwhile.
+    fn pass_over_fruitless(&self, stores: &[Arc<TableStore>], now_ns: u64) {
+        let Some(log) = &self.log else { return };
+        let oldest = log.tables_of_oldest_segment();
+        for store in stores.iter().filter(|store| store.view().is_flushed()) {
+            if oldest.contains(&store.table().id) {
+                store.troubles.pause_flush(now_ns.saturating_add(FRUITLESS_NS));
+            }
+        }
     }
 }
 
@@ -194,11 +210,13 @@ pub(super) struct Flusher {
     shared: Weak<Shared>,
     /// Whether writes waited for memory at the last step.
     was_full: bool,
+    /// The reason of the last flush.
+    last: Option<FlushReason>,
 }
 
 impl Flusher {
     pub(super) fn new(shared: &Arc<Shared>) -> Flusher {
-        Flusher { shared: Arc::downgrade(shared), was_full: false }
+        Flusher { shared: Arc::downgrade(shared), was_full: false, last: None }
     }
 }
 
@@ -210,23 +228,34 @@ impl Worker for Flusher {
         }
         let journal = &shared.options.journal;
         shared.timestamps.look(&mut |jump| journal.note(&Event::ClockJumped(jump)));
-        let is_full = shared.memory.bytes() >= shared.options.memory.memtables;
+        let is_full = shared.memory.is_full();
         if std::mem::replace(&mut self.was_full, is_full) && !is_full {
             // A read has released a flushed memtable: writes continue without a flush.
             shared.announcer.notify();
         }
-        let Some(store) = shared.due(shared.host.clock.monotonic_ns()) else {
+        if let Some(log) = &shared.log {
+            log.look_at_place();
+            log.upkeep();
+        }
+        shared.leftovers.retry(&shared);
+        let now_ns = shared.host.clock.monotonic_ns();
+        let Some((reason, stores)) = shared.due(self.last, now_ns) else {
+            self.last = None;
             if shared.memory.gather() || shared.memory.prepare() {
                 return Next::Again;
             }
             shared.memory.trim();
             return Next::WaitAtMost(LOOK_NS);
         };
-        let flushed = store.make_room(&shared);
+        self.last = Some(reason);
+        let flushed = shared.make_room(&stores);
+        if reason == FlushReason::Log {
+            shared.pass_over_fruitless(&stores, now_ns);
+        }
         *shared.flush_failure.lock() = shared.first_flush_failure();
         match flushed {
-            // Nothing was written: without a pause the flusher would run in a busy loop.
-            Ok(0) => Next::WaitAtMost(LOOK_NS),
+            // Nothing was written: without a pause the flusher could run in a busy loop.
+            Ok(0) if reason == FlushReason::Memory => Next::WaitAtMost(LOOK_NS),
             Ok(_) => {
                 shared.announcer.notify();
                 Next::Again

@@ -2,22 +2,27 @@
 
 use super::cassandra_node::is_cassandra_node;
 use super::ddl::schema_bytes;
+use super::flush_choice::SEGMENTS_MAX;
 use super::host_id::host_id;
-use super::index_builds::{IndexBuilds, is_recorded_built};
+use super::index_builds::IndexBuilds;
+use super::index_check::IndexCheck;
+use super::leftovers::Leftovers;
 use super::maintenance::Flusher;
 use super::options::DatabaseOptions;
+use super::own_directory::check_is_own;
 use super::partition_locks::PartitionLocks;
 use super::replaying::Replayer;
 use super::shared::{Database, Shared};
 use super::timeouts::LiveTimeouts;
 use super::watching::Watching;
 use crate::changes::Consumers;
-use crate::commitlog::{CommitLog, LogOptions, Replay, ReplayOptions, read_log};
-use crate::compaction::Compactions;
-use crate::env::Env;
+use crate::commitlog::{CommitLog, LogOptions, MissingSegment, Replay, ReplayOptions, read_log};
+use crate::compaction::{Compactions, OtherWrites};
+use crate::env::{Env, Obsolete};
 use crate::error::{Error, Result, UnappliableRecord};
-use crate::folder::{claim_folders, make_folder, remove_all};
-use crate::index::{attach, stored_tables};
+use crate::folder::{claim_folders, make_folder, remove_left};
+use crate::index::{attach, stored_tables, tables_of};
+use crate::journal::Event;
 use crate::log_position::LogPosition;
 use crate::memtable::MemoryAccount;
 use crate::notify::Notifier;
@@ -29,7 +34,7 @@ use crate::schema::{
     system_schema,
 };
 use crate::sharded::CacheLine;
-use crate::table::{Storage, TableStore, Tables, Unreadable, View, finish_imports};
+use crate::table::{Storage, TableStore, Tables, Unreadable, View, finish_imports, remove_dropped};
 use crate::timestamps::Timestamps;
 use crate::totals::Totals;
 use crate::workers::Workers;
@@ -75,12 +80,13 @@ impl Database {
     /// Opens the database in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// `InUse` if another process has it open; `CassandraNode` if it belongs to one; `LogDamaged` and `Unappliable` unless told to skip; damaged files.
+    /// `InUse` if another process has it open; `CassandraNode` if it belongs to one; `Foreign` if it has files of others; `LogDamaged` and `Unappliable` unless told to skip; damaged files.
     pub fn open(host: Host, options: DatabaseOptions) -> Result<(Arc<Database>, OpenReport)> {
         let disk = host.disk.clone();
         if is_cassandra_node(&*disk, &options.dir) {
             return Err(Error::CassandraNode { path: options.dir });
         }
+        check_is_own(&*disk, &options.dir, &options.beside)?;
         make_folder(&*disk, &options.dir)?;
         let made_private = claim_folders(&*disk, &options.dir)?;
         let lock = lock(&*disk, &options.dir)?;
@@ -92,6 +98,7 @@ impl Database {
             None => Default::default(),
         };
         let flushed = left.flushed.clone();
+        let has_log = !left.segments.is_empty();
         let timestamps = Timestamps::new(host.clock.clone(), left.timestamp_us);
         let announcer = Arc::new(Notifier::default());
         let log = match options.sync {
@@ -108,6 +115,7 @@ impl Database {
                     mode,
                     segment_bytes,
                     journal,
+                    trusted_clock: timestamps.trusted_clock(),
                     last_given,
                 };
                 Some(CommitLog::open(&host, log_options, left, announcer.clone())?)
@@ -116,6 +124,8 @@ impl Database {
         let consumers = Consumers::open(&*disk, &options.dir.join(CHANGES))?;
         let mut random = [0; 8];
         host.random.fill(&mut random);
+        let mut ids = SsTableIds::new(u64::from_le_bytes(random));
+        let run = ids.next(host.clock.wall_us()).to_uuid().unwrap_or_default();
         let env = Env {
             dir: options.dir.clone(),
             journal: options.journal.clone(),
@@ -127,7 +137,9 @@ impl Database {
             timestamps: CacheLine(timestamps),
             work: Totals::default(),
             compactors: Workers::default(),
-            ids: Mutex::new(SsTableIds::new(u64::from_le_bytes(random))),
+            ids: Mutex::new(ids),
+            obsolete: Obsolete::default(),
+            run,
             host,
         };
         let storage = Arc::new(Storage {
@@ -137,7 +149,11 @@ impl Database {
             lock: Mutex::new(Some(lock)),
         });
         let shared = Arc::new(Shared {
-            compactions: Arc::new(Compactions::new(options.compaction, storage.clone())),
+            compactions: Arc::new(Compactions::new(
+                options.compaction,
+                storage.clone(),
+                other_writes(&options),
+            )),
             storage,
             scratches: ScratchPool::new(),
             timeouts: LiveTimeouts::new(options.timeouts),
@@ -147,15 +163,22 @@ impl Database {
             announcer,
             flush_failure: Mutex::new(None),
             index_builds: IndexBuilds::default(),
+            leftovers: Leftovers::default(),
             partition_locks: PartitionLocks::new(),
             watching: Watching::new(consumers),
         });
         let database = Arc::new(Database { shared, flusher: OnceLock::new() });
-        let report = database.bring_up(replay, &flushed)?;
+        let report = database.bring_up(replay, &flushed, has_log)?;
+        database.keep_places()?;
         Ok((database, OpenReport { made_private, ..report }))
     }
 
-    fn bring_up(&self, replay: Replay, flushed: &BTreeMap<TableId, LogPosition>) -> Result<OpenReport> {
+    fn bring_up(
+        &self,
+        replay: Replay,
+        flushed: &BTreeMap<TableId, LogPosition>,
+        has_log: bool,
+    ) -> Result<OpenReport> {
         let shared = &self.shared;
         let mut report = OpenReport {
             replayed: 0,
@@ -170,21 +193,33 @@ impl Database {
         let of_schema = |table: &TableId| first.contains(table);
         Replayer::new(shared, flushed, &of_schema, false).run(&replay.segments, &mut report)?;
         let schema = load_schema(system_schema(), &mut |table| self.read_rows(table))?;
-        shared.watch_tables(&schema)?;
+        self.check_missing(replay.missing, &schema, &mut report)?;
+        shared.watch_tables(&schema);
         finish_imports(shared, &schema)?;
-        // What interrupted exports have left.
-        remove_all(&*shared.host.disk, &shared.export_dir())?;
+        remove_left(&*shared.host.disk, &shared.export_dir())?;
         shared.ddl.lock().resize(schema_bytes(&schema));
         shared.schema.store(Arc::new(schema));
         self.open_stores()?;
+        let indexes = IndexCheck::of(shared, &shared.schema.load())?;
         Replayer::new(shared, flushed, &|table| !of_schema(table), true)
             .run(&replay.segments, &mut report)?;
+        for (path, error) in remove_dropped(shared, |table| shared.table(table).is_some()) {
+            shared.options.journal.note(&Event::LeftBehind { path: &path, error: &error });
+        }
         report.unreadable = self.unreadable();
         if let Some(log) = &shared.log {
-            log.forget_missing_tables(|table| shared.table(table).is_some());
+            let is_empty = |table| shared.table(table).is_none_or(|store| store.view().is_flushed());
+            log.replayed(|table| shared.table(table).is_some(), is_empty);
         }
         self.describe_system_tables()?;
-        self.bring_up_indexes()?;
+        // Writes of a table and of its indexes are flushed apart, so that either may be lost with the log.
+        let lost = match has_log {
+            false => Some("the commit log is not there"),
+            true if !report.skipped.is_empty() => Some("a damaged part of the commit log was skipped"),
+            true if !report.unappliable.is_empty() => Some("a part of the commit log was skipped"),
+            true => None,
+        };
+        self.bring_up_indexes(&indexes, lost)?;
         let task = shared.host.tasks.start("flusher", Box::new(Flusher::new(shared)));
         shared.memory.set_preparer(task.clone());
         let _ = self.flusher.set(task);
@@ -192,22 +227,55 @@ impl Database {
         Ok(report)
     }
 
-    /// Attaches the indexes to their tables, and starts a build of every index that is not recorded as built.
-    fn bring_up_indexes(&self) -> Result<()> {
+    /// From now on nothing is written into another folder than the one that was opened. The places are kept with the lock.
+    fn keep_places(&self) -> Result<()> {
+        let (disk, dir) = (&*self.shared.host.disk, &self.shared.options.dir);
+        let mut kept = Vec::new();
+        for folder in [dir.clone(), dir.join("commitlog"), dir.join("data")] {
+            if disk.is_dir(&folder) {
+                let place = disk.keep_place(&folder);
+                kept.push(place.map_err(|source| Error::Io { action: "use", path: folder, source })?);
+            }
+        }
+        let mut lock = self.shared.lock.lock();
+        if let Some(held) = lock.take() {
+            *lock = Some(Box::new((held, kept)));
+        }
+        Ok(())
+    }
+
+    /// Refuses a log with a gap, unless nothing is lost by it or it may be skipped.
+    fn check_missing(
+        &self,
+        missing: Vec<MissingSegment>,
+        schema: &Schema,
+        report: &mut OpenReport,
+    ) -> Result<()> {
+        let stored: HashSet<TableId> = stored_tables(schema).map(|(table, _)| table.id).collect();
+        for MissingSegment { path, tables } in missing {
+            if !tables.iter().any(|table| stored.contains(table)) {
+                continue;
+            }
+            if !self.shared.options.skip_damaged_log {
+                let problem = "the segment is missing, and an older one is needed";
+                return Err(Error::LogDamaged { path, offset: 0, problem });
+            }
+            report.skipped.push((path, 0));
+        }
+        Ok(())
+    }
+
+    /// Attaches the indexes to their tables, and starts a build of every index that is not complete.
+    fn bring_up_indexes(&self, check: &IndexCheck, lost: Option<&'static str>) -> Result<()> {
         let shared = &self.shared;
         let schema = shared.schema.load_full();
-        let unknown = attach(&schema, &shared.tables.load());
+        let indexes = attach(tables_of(&schema), &shared.tables.load());
         let noted = match schema.table("system", BUILT_TABLE) {
-            Some(table) if !unknown.is_empty() => self.read_rows(table)?,
+            Some(table) if !indexes.is_empty() => self.read_rows(table)?,
             _ => Vec::new(),
         };
         IndexBuilds::start(shared);
-        for (base, id) in unknown {
-            if !is_recorded_built(&base, id, &noted) {
-                shared.index_builds.add(shared, (base, id), false);
-            }
-        }
-        Ok(())
+        check.decide(shared, (indexes, &noted), lost)
     }
 
     fn unreadable(&self) -> Vec<(String, String)> {
@@ -257,7 +325,7 @@ impl Database {
         let mut system = Schema::clone(&schema);
         system.keyspaces.retain(|name, _| is_system_keyspace(name));
         let (mutation, _) = changes_between(&empty, &system, self.next_timestamp_unrefused());
-        drop(self.shared.write(&mutation)?);
+        drop(self.shared.write_schema(&mutation)?);
         Ok(())
     }
 
@@ -287,12 +355,21 @@ impl Database {
     }
 }
 
+/// What is written to the disk besides compactions.
+fn other_writes(options: &DatabaseOptions) -> OtherWrites {
+    OtherWrites {
+        segments_max: SEGMENTS_MAX as u64 + 1,
+        segment_bytes: u64::from(options.segment_bytes),
+        memtable_bytes_max: options.memory.memtables as u64,
+    }
+}
+
 fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Send + Sync>> {
-    let path = dir.join("helenus.lock");
     let holder = format!("process {}", std::process::id());
-    disk.lock(&path, &holder).map_err(|source| match helenus_host::lock_holder(&source) {
+    let lock = disk.lock_folder(dir, "helenus.lock", &holder);
+    lock.map_err(|source| match helenus_host::lock_holder(&source) {
         Some(holder) => Error::InUse { path: dir.to_owned(), holder: holder.to_string() },
-        None => Error::Io { action: "lock", path, source },
+        None => Error::Io { action: "lock", path: dir.join("helenus.lock"), source },
     })
 }
 

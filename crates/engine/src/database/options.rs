@@ -6,6 +6,7 @@ use crate::commitlog::{KeptLimits, SyncMode};
 use crate::compaction::CompactionSettings;
 use crate::journal::JournalSlot;
 use crate::open_progress::OpenProgress;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 pub struct DatabaseOptions {
     /// The directory of data, commit log and lock.
     pub dir: PathBuf,
+    /// Names of files that the owner keeps in the directory, such as the configuration: they make it no directory of others.
+    pub beside: Vec<OsString>,
     /// When writes are acknowledged; `None`: no commit log, for databases that need not survive.
     pub sync: Option<SyncMode>,
     /// Size of a full-size log segment, bytes.
@@ -66,6 +69,7 @@ impl DatabaseOptions {
         const MEMORY_LIMIT: u64 = 2 << 30;
         DatabaseOptions {
             dir: dir.into(),
+            beside: Vec::new(),
             sync: Some(SyncMode::Group),
             segment_bytes: SEGMENT_BYTES_DEFAULT,
             skip_damaged_log: false,

@@ -16,6 +16,7 @@
 //! unrelated partitions may wait for each other. A caller that needs several locks takes them in index order. So there
 //! is no deadlock, as long as nobody locks while holding a lock, or within the gate.
 
+use super::reading::ReadRequest;
 use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::timestamps::Timestamps;
@@ -34,7 +35,8 @@ const LOCKS: usize = 1024;
 /// over on another thread takes longer than that.
 const SPIN_MAX: Duration = Duration::from_micros(200);
 
-/// How often a caller that waits for a lock checks whether other requests wait for its memory.
+/// How often a caller that waits for a lock checks its deadline, its client, and whether other requests wait for its
+/// memory.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Value of `after_us` while the lock is held.
@@ -100,7 +102,7 @@ impl PartitionLocks {
         &'a self,
         (gate, timestamps): (&WriteGate, &'a Timestamps),
         partitions: impl Iterator<Item = (TableId, Token)>,
-        may_block: bool,
+        (may_block, interrupt): (bool, &dyn Fn() -> Result<()>),
     ) -> Result<PartitionLock<'a>> {
         let mut wanted: Vec<usize> = partitions.map(|(table, token)| lock_of(table, token)).collect();
         wanted.sort_unstable();
@@ -110,7 +112,7 @@ impl PartitionLocks {
             wanted.iter().filter_map(|index| self.locks.get(*index).zip(self.after_us.get(*index)))
         {
             let guard = match may_block {
-                true => wait_for(lock)?,
+                true => wait_for(lock, interrupt)?,
                 false => lock.try_lock_for(SPIN_MAX).ok_or(Error::WouldBlock)?,
             };
             after_us.store(LOCKED, Ordering::Relaxed);
@@ -121,13 +123,14 @@ impl PartitionLocks {
     }
 }
 
-/// Waits for a lock. Its holder may be waiting for memory that this request holds; then this request fails and retries
-/// later.
-fn wait_for(lock: &Mutex<()>) -> Result<MutexGuard<'_, ()>> {
+/// Waits for a lock until `interrupt` fails. The lock's holder may be waiting for memory that this request holds; then
+/// this request fails and retries later.
+fn wait_for<'l>(lock: &'l Mutex<()>, interrupt: &dyn Fn() -> Result<()>) -> Result<MutexGuard<'l, ()>> {
     loop {
         if let Some(guard) = lock.try_lock_for(LOOK) {
             return Ok(guard);
         }
+        interrupt()?;
         account::give_way()?;
     }
 }
@@ -139,12 +142,22 @@ fn lock_of(table: TableId, token: Token) -> usize {
 }
 
 impl Shared {
+    /// Locks partitions. A wait ends at the request's deadline, or after the timeout of a read by key, and when its
+    /// client is gone.
     pub(super) fn lock_partition(
         &self,
         partitions: impl Iterator<Item = (TableId, Token)>,
-        may_block: bool,
+        request: ReadRequest<'_>,
     ) -> Result<PartitionLock<'_>> {
-        self.partition_locks.take((&self.gate, &self.timestamps), partitions, may_block)
+        let clock = &self.host.clock;
+        let own_ns = self.timeouts.own_ns(true);
+        let deadline_ns = request.deadline_ns.or_else(|| Some(clock.monotonic_ns().saturating_add(own_ns?)));
+        let interrupt = || match deadline_ns {
+            _ if request.is_cancelled() => Err(Error::Cancelled),
+            Some(deadline_ns) if clock.monotonic_ns() >= deadline_ns => Err(Error::TimedOut),
+            _ => Ok(()),
+        };
+        self.partition_locks.take((&self.gate, &self.timestamps), partitions, (request.may_block, &interrupt))
     }
 }
 
@@ -179,7 +192,7 @@ mod tests {
             partitions: impl Iterator<Item = (TableId, Token)>,
             may_block: bool,
         ) -> Result<PartitionLock<'_>> {
-            self.locks.take((&self.gate, &self.timestamps), partitions, may_block)
+            self.locks.take((&self.gate, &self.timestamps), partitions, (may_block, &|| Ok(())))
         }
 
         fn admits(&self, token: i64, stamped_us: i64) -> bool {
@@ -197,6 +210,22 @@ mod tests {
         assert!(matches!(alone.take([partition(2)].into_iter(), false), Err(Error::WouldBlock)));
         drop(held);
         assert!(alone.take([partition(2)].into_iter(), false).is_ok());
+    }
+
+    #[test]
+    fn a_wait_for_a_lock_ends_when_its_request_does_and_leaves_the_locks_it_has() {
+        let alone = Alone::new();
+        let held = alone.take([partition(2)].into_iter(), true).unwrap();
+        let looks = std::cell::Cell::new(0);
+        let interrupt = || {
+            looks.set(looks.get() + 1);
+            if looks.get() < 3 { Ok(()) } else { Err(Error::TimedOut) }
+        };
+        let wanted = [partition(1), partition(2), partition(3)].into_iter();
+        let taken = alone.locks.take((&alone.gate, &alone.timestamps), wanted, (true, &interrupt));
+        assert!(matches!(taken, Err(Error::TimedOut)) && looks.get() == 3);
+        assert!(alone.take([partition(1), partition(3)].into_iter(), false).is_ok());
+        drop(held);
     }
 
     #[test]

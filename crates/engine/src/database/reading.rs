@@ -35,6 +35,13 @@ pub struct ReadRequest<'a> {
     pub bypasses_cache: bool,
 }
 
+impl ReadRequest<'_> {
+    /// Whether nobody waits for the answer any more.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+    }
+}
+
 impl Database {
     /// The present sources of a table. Several reads of one view see the same sources.
     ///
@@ -84,7 +91,7 @@ impl Database {
         let patience_ns = (!request.may_block)
             .then(|| begun_ns.saturating_add(timeouts.patience_ns().unwrap_or(PATIENCE_NS)));
         let interrupt = || {
-            if request.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            if request.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             if deadline_ns.is_none() && patience_ns.is_none() {

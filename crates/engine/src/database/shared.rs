@@ -6,6 +6,7 @@
 use super::clocks::DatabaseClock;
 use super::details::TableInspection;
 use super::index_builds::IndexBuilds;
+use super::leftovers::Leftovers;
 use super::options::DatabaseOptions;
 use super::partition_locks::PartitionLocks;
 use super::timeouts::LiveTimeouts;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) flush_failure: Mutex<Option<String>>,
     pub(crate) compactions: Arc<Compactions>,
     pub(crate) index_builds: IndexBuilds,
+    /// Failed work that is tried again.
+    pub(crate) leftovers: Leftovers,
     pub(super) partition_locks: PartitionLocks,
     pub(super) watching: Watching,
 }

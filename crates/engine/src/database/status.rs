@@ -3,6 +3,7 @@
 use super::index_builds::IndexBuildStatus;
 use super::shared::Database;
 use crate::compaction::CompactionStatus;
+use crate::journal::Event;
 use crate::metrics::{MetricSummaries, Period, TableMetrics};
 use crate::table::View;
 use crate::timestamps::ClockStatus;
@@ -120,6 +121,11 @@ fn sum(view: &View, of: impl Fn(&SsTable) -> u64) -> u64 {
 }
 
 impl Database {
+    /// Notes in the journal that something stored is not understood and has no effect.
+    pub fn note_ignored(&self, text: &str) {
+        self.shared.options.journal.note(&Event::Ignored { text });
+    }
+
     /// The present status.
     pub fn status(&self) -> Status {
         let shared = &self.shared;

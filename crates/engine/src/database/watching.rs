@@ -6,8 +6,10 @@ use crate::changes::{Change, ChangePosition, ChangeReader, Consumer, Consumers, 
 use crate::changes_error::ChangesError;
 use crate::commitlog::{CommitLog, DefinitionKind, KeptLimits};
 use crate::error::{Error, Result};
-use helenus_model::schema::{Schema, Table};
+use crate::schema::SchemaDelta;
+use helenus_model::schema::{Schema, Table, TableId};
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -41,12 +43,15 @@ impl<'d> ChangeFeed<'d> {
         self.database.shared.log.as_ref().map_or_else(KeptLimits::default, |log| log.kept_limits())
     }
 
-    /// The position behind all changes so far.
+    /// The position behind all changes so far. A read that begins afterwards sees all of them: so rows that are read and the changes
+    /// behind this position are together everything. Waits for writes that are under way; the caller must not be one.
     ///
     /// # Errors
     /// `NoLog`.
     pub fn now(&self) -> Result<ChangePosition> {
         let record = self.feed_log()?.sync_for_readers();
+        // A write has its record before it is in the memtable.
+        self.database.shared.gate.wait_for_current();
         Ok(ChangePosition { record, changes: 0 })
     }
 
@@ -124,8 +129,9 @@ impl<'d> ChangeFeed<'d> {
             cursor,
             acknowledged_s: self.database.now_s(),
         };
-        consumers.put(disk, consumer)?;
-        log.keep_from(consumers.wanted())
+        log.with_reserve(|| consumers.put(disk, consumer.clone()))?;
+        log.keep_from(consumers.wanted());
+        Ok(())
     }
 
     /// Removes a consumer: nothing is kept for it any more.
@@ -135,11 +141,13 @@ impl<'d> ChangeFeed<'d> {
     pub fn drop_consumer(&self, table: (&str, &str), name: &str) -> Result<()> {
         let log = self.feed_log()?;
         let mut consumers = self.database.shared.watching.consumers.lock();
-        if !consumers.remove(&*self.database.shared.host.disk, table, name)? {
+        let disk = &*self.database.shared.host.disk;
+        if !log.with_reserve(|| consumers.remove(disk, table, name))? {
             let (keyspace, table) = (table.0.to_owned(), table.1.to_owned());
             return Err(ChangesError::UnknownConsumer { name: name.to_owned(), keyspace, table }.into());
         }
-        log.keep_from(consumers.wanted())
+        log.keep_from(consumers.wanted());
+        Ok(())
     }
 
     /// Bytes of log that are kept for consumers alone.
@@ -154,8 +162,8 @@ impl<'d> ChangeFeed<'d> {
 
 impl Shared {
     /// Watches the tables of a schema with `cdc = true`, and keeps the log for their consumers.
-    pub(super) fn watch_tables(&self, schema: &Schema) -> Result<()> {
-        let Some(log) = &self.log else { return Ok(()) };
+    pub(super) fn watch_tables(&self, schema: &Schema) {
+        let Some(log) = &self.log else { return };
         log.watch(
             schema
                 .keyspaces
@@ -163,7 +171,7 @@ impl Shared {
                 .flat_map(|keyspace| keyspace.tables.values())
                 .filter(|table| is_watched(table)),
         );
-        log.keep_from(self.watching.consumers.lock().wanted())
+        log.keep_from(self.watching.consumers.lock().wanted());
     }
 }
 
@@ -171,34 +179,61 @@ fn is_watched(table: &Arc<Table>) -> bool {
     table.options.cdc
 }
 
-/// The changes of watched tables between two schemas, dropped tables first.
-pub(super) fn watched_changes(old: &Schema, new: &Schema) -> Vec<(DefinitionKind, Arc<Table>)> {
-    let tables = |schema: &Schema| -> Vec<Arc<Table>> {
-        schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values().cloned()).collect()
-    };
-    let (old, new) = (tables(old), tables(new));
-    let find =
-        |tables: &[Arc<Table>], table: &Arc<Table>| tables.iter().find(|other| other.id == table.id).cloned();
-    let mut changes = Vec::new();
-    for table in old.iter().filter(|table| is_watched(table)) {
-        if find(&new, table).is_none() {
-            changes.push((DefinitionKind::Dropped, table.clone()));
-        }
-    }
-    for table in &new {
-        let kind = match find(&old, table) {
-            Some(before) if Arc::ptr_eq(&before, table) => continue,
+/// The changes of watched tables, dropped tables first.
+pub(super) fn watched_changes(delta: &SchemaDelta) -> Vec<(DefinitionKind, Arc<Table>)> {
+    let come: HashSet<TableId> = delta.come.iter().map(|table| table.id).collect();
+    let dropped = delta.gone.iter().filter(|table| is_watched(table) && !come.contains(&table.id));
+    let mut changes: Vec<_> = dropped.map(|table| (DefinitionKind::Dropped, table.clone())).collect();
+    let gone = delta.gone_by_id();
+    for table in &delta.come {
+        let kind = match gone.get(&table.id) {
             None if is_watched(table) => DefinitionKind::Created,
             None => continue,
-            Some(before) => match (is_watched(&before), is_watched(table)) {
+            Some(before) => match (is_watched(before), is_watched(table)) {
                 (false, false) => continue,
                 (false, true) => DefinitionKind::Watched,
                 (true, false) => DefinitionKind::Unwatched,
-                (true, true) if *before == **table => continue,
+                (true, true) if ***before == **table => continue,
                 (true, true) => DefinitionKind::Altered,
             },
         };
         changes.push((kind, table.clone()));
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Database, DatabaseOptions, SyncMode};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn the_present_position_waits_for_writes_whose_record_is_before_it() {
+        let options = DatabaseOptions {
+            sync: Some(SyncMode::Periodic { period_ms: 10 }),
+            ..DatabaseOptions::new("/p")
+        };
+        let (database, _) = Database::open(helenus_host::memory::host(), options).unwrap();
+        let (is_inside, asks, has_left) =
+            (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            // A write that is between its record and the memtable.
+            scope.spawn(|| {
+                let _gate = database.shared.gate.enter();
+                is_inside.store(true, Ordering::SeqCst);
+                while !asks.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                (0..10_000).for_each(|_| std::thread::yield_now());
+                has_left.store(true, Ordering::SeqCst);
+            });
+            while !is_inside.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            asks.store(true, Ordering::SeqCst);
+            database.changes().now().unwrap();
+            assert!(has_left.load(Ordering::SeqCst), "a read would miss the write");
+        });
+        database.close().unwrap();
+    }
 }

@@ -5,11 +5,13 @@
 //! docs/decisions/2026-11-26-refused-is-never-read.md.
 
 use super::partition_locks::PartitionLock;
+use super::reading::ReadRequest;
 use super::shared::{Database, Shared};
 use crate::check_mutation::{TimeRange, check};
-use crate::commitlog::{CommitLog, MemoryWait, MutationRecord, Ticket};
+use crate::commitlog::{CommitLog, MemoryWait, MutationRecord, Ticket, of_present_columns};
 use crate::error::{Error, Result};
 use crate::index::index_updates;
+use crate::listeners::Listening;
 use crate::log_position::LogPosition;
 use crate::memtable::{Memtable, WriterLock};
 use crate::metrics::SAMPLED;
@@ -33,13 +35,15 @@ enum Order {
     },
     /// The caller holds the locks, or writes to tables that no statement writes to.
     Locked,
+    /// As `Locked`; a table whose flush fails takes it all the same.
+    Unrefused,
 }
 
 impl Order {
     /// Whether the write's timestamp is later than those of earlier plain writes to the partition.
     fn is_next(self, memtable: &Memtable, writer_lock: &WriterLock<'_>) -> bool {
         match self {
-            Order::Plain { stamped_us: NOT_STAMPED } | Order::Locked => true,
+            Order::Plain { stamped_us: NOT_STAMPED } | Order::Locked | Order::Unrefused => true,
             Order::Plain { stamped_us } => memtable.is_next(writer_lock, stamped_us),
         }
     }
@@ -65,18 +69,24 @@ struct Target<'a> {
     view: Guard<Arc<View>>,
     /// Whether its table has indexes.
     is_indexed: bool,
+    /// Whether the table was changed since the update was made.
+    is_outdated: bool,
 }
 
 impl<'a> Target<'a> {
     /// Finds the table of an update and prefetches the memory in which its partition is looked up. It arrives while
     /// the mutation is checked and its record is made.
-    fn of(tables: &Tables, update: &'a PartitionUpdate) -> Result<Target<'a>> {
+    fn of(tables: &Tables, update: &'a PartitionUpdate, order: Order) -> Result<Target<'a>> {
         let store = tables.get(&update.table.id).filter(|store| !store.is_dropped());
         let store = store.ok_or_else(|| Error::unknown(&update.table))?;
+        if !matches!(order, Order::Unrefused) {
+            store.troubles.check_write(&update.table)?;
+        }
         let token = Token::of_key(&update.key);
         let view = store.view_briefly();
         view.current().prefetch(token);
-        Ok(Target { update, token, view, is_indexed: !store.indexes().is_empty() })
+        let is_outdated = !Arc::ptr_eq(&store.table_briefly(), &update.table);
+        Ok(Target { update, token, view, is_indexed: !store.indexes().is_empty(), is_outdated })
     }
 }
 
@@ -88,17 +98,32 @@ impl Database {
     /// `MutationTooLarge`; `LogFull` and `LogFailed` when the log cannot take it; `UnknownTable` for a table dropped
     /// meanwhile. Nothing was applied then.
     pub fn write(&self, mutation: &Mutation) -> Result<Ticket> {
-        self.write_stamped_by_clients(mutation, true)
+        self.write_stamped_by_clients(mutation, ReadRequest { may_block: true, ..ReadRequest::default() })
     }
 
-    /// The same for a caller that may not block.
+    /// Checks a mutation as `write` does, and writes nothing: a rollback of a move must know that it can be written at all.
     ///
     /// # Errors
-    /// As `write`. `WouldBlock` if another caller holds the lock of a partition for long and `may_block` is false.
-    pub fn write_stamped_by_clients(&self, mutation: &Mutation, may_block: bool) -> Result<Ticket> {
+    /// What `write` refuses for good.
+    pub fn check_write(&self, mutation: &Mutation) -> Result<()> {
+        let shared = &self.shared;
+        shared.check_size(mutation)?;
+        let _gate = shared.gate.enter();
+        let tables = shared.tables.load();
+        let present = of_present_tables(&tables, mutation)?;
+        check_storable(present.updates.iter())?;
+        let derived = index_updates(&tables, &present, shared.timestamps.now_s())?;
+        check_storable(derived.iter()).map(drop)
+    }
+
+    /// `write` for a request, which may not block or wait for ever.
+    ///
+    /// # Errors
+    /// As `write`; those of `lock_partition` if another caller holds the lock of a partition for long.
+    pub fn write_stamped_by_clients(&self, mutation: &Mutation, request: ReadRequest<'_>) -> Result<Ticket> {
         match self.try_write(mutation, None) {
             Err(Error::WouldBlock) => {
-                let locked = self.lock_all(mutation, may_block)?;
+                let locked = self.lock_all(mutation, request)?;
                 self.write_locked(mutation, &locked)
             }
             done => done,
@@ -131,23 +156,23 @@ impl Database {
     /// a second time while one is held, and write with `write_locked`.
     ///
     /// # Errors
-    /// `WouldBlock` if another caller holds one of the locks for long and `may_block` is false; `NoMemory` if others
-    /// wait for memory that the request holds while it waits for a lock.
+    /// `WouldBlock` if another caller holds one of the locks for long and the request may not block; `TimedOut` and
+    /// `Cancelled` if the request ends while it waits; `NoMemory` if others wait for memory that it holds meanwhile.
     pub fn lock_partition(
         &self,
         partitions: impl Iterator<Item = (TableId, Token)>,
-        may_block: bool,
+        request: ReadRequest<'_>,
     ) -> Result<PartitionLock<'_>> {
-        self.shared.lock_partition(partitions, may_block)
+        self.shared.lock_partition(partitions, request)
     }
 
     /// Locks all partitions of a mutation.
     ///
     /// # Errors
     /// As `lock_partition`.
-    pub fn lock_all(&self, mutation: &Mutation, may_block: bool) -> Result<PartitionLock<'_>> {
+    pub fn lock_all(&self, mutation: &Mutation, request: ReadRequest<'_>) -> Result<PartitionLock<'_>> {
         let updates = mutation.updates.iter();
-        self.lock_partition(updates.map(|update| (update.table.id, Token::of_key(&update.key))), may_block)
+        self.lock_partition(updates.map(|update| (update.table.id, Token::of_key(&update.key))), request)
     }
 
     /// A ticket for all writes so far, for an answer that shows what they wrote.
@@ -197,9 +222,9 @@ impl Database {
         self.shared.log.as_ref().map_or(Ok(()), |log| log.write_out())
     }
 
-    /// Calls `listener` whenever tickets may have become ready.
-    pub fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) {
-        self.shared.announcer.listen(listener);
+    /// Calls `listener` whenever tickets may have become ready, for as long as the result lives.
+    pub fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        self.shared.announcer.listen(listener)
     }
 }
 
@@ -209,52 +234,74 @@ impl Shared {
         self.write_in(mutation, Order::Locked, &[])
     }
 
+    /// Applies a change of the schema, whatever memory is in use: it may be what frees it.
+    pub(crate) fn write_schema(&self, mutation: &Mutation) -> Result<Ticket> {
+        self.check_size(mutation)?;
+        self.apply_checked(mutation, Order::Unrefused, &[])
+    }
+
     fn write_in(&self, mutation: &Mutation, order: Order, images: &[PartitionUpdate]) -> Result<Ticket> {
         self.check_size(mutation)?;
         self.check_room()?;
-        let ticket = {
-            let _gate = self.gate.enter();
-            // Loaded within the gate: creating an index waits there until no write is left that does not know the
-            // index.
-            let tables = self.tables.load();
-            if self.closing.load(Ordering::Acquire) {
-                return Err(Error::Closed);
-            }
-            let (one, several);
-            let targets: &[Target<'_>] = match &mutation.updates[..] {
-                [update] => {
-                    one = [Target::of(&tables, update)?];
-                    &one
-                }
-                updates => {
-                    several = updates
-                        .iter()
-                        .map(|update| Target::of(&tables, update))
-                        .collect::<Result<Vec<_>>>()?;
-                    &several
-                }
-            };
-            let extent = check_storable(mutation.updates.iter())?;
-            let derived = match targets.iter().any(|target| target.is_indexed) {
-                true => index_updates(&tables, mutation, self.timestamps.now_s())?,
-                false => Vec::new(),
-            };
-            let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
-            let checked = Checked { mutation, extent, derived: &derived, of_derived, images };
-            match targets {
-                [target] => self.write_one(&tables, target, &checked, order)?,
-                _ => self.write_several(&tables, targets, &checked, order)?,
-            }
-        };
-        if self.memory.bytes() < self.options.memory.memtables {
+        let ticket = self.apply_checked(mutation, order, images)?;
+        if !self.memory.is_full() {
             return Ok(ticket);
         }
         Ok(ticket.waiting_for_memory(MemoryWait {
             account: self.memory.clone(),
-            bytes_max: self.options.memory.memtables,
             announcer: self.announcer.clone(),
             tasks: self.host.tasks.clone(),
         }))
+    }
+
+    fn apply_checked(&self, mutation: &Mutation, order: Order, images: &[PartitionUpdate]) -> Result<Ticket> {
+        let _gate = self.gate.enter();
+        // Loaded within the gate: creating an index waits there until no write is left that does not know the
+        // index.
+        let tables = self.tables.load();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        self.write_within(&tables, mutation, order, images)
+    }
+
+    /// Checks and writes a mutation. The caller is within the gate.
+    fn write_within(
+        &self,
+        tables: &Tables,
+        mutation: &Mutation,
+        order: Order,
+        images: &[PartitionUpdate],
+    ) -> Result<Ticket> {
+        let (one, several);
+        let targets: &[Target<'_>] = match &mutation.updates[..] {
+            [update] => {
+                one = [Target::of(tables, update, order)?];
+                &one
+            }
+            updates => {
+                let targets = updates.iter().map(|update| Target::of(tables, update, order));
+                several = targets.collect::<Result<Vec<_>>>()?;
+                &several
+            }
+        };
+        if targets.iter().any(|target| target.is_outdated) {
+            return self.write_within(tables, &of_present_tables(tables, mutation)?, order, images);
+        }
+        let extent = check_storable(mutation.updates.iter())?;
+        let derived = match targets.iter().any(|target| target.is_indexed) {
+            true => index_updates(tables, mutation, self.timestamps.now_s())?,
+            false => Vec::new(),
+        };
+        for update in &derived {
+            tables.get(&update.table.id).map_or(Ok(()), |store| store.troubles.check_write(&update.table))?;
+        }
+        let of_derived = if derived.is_empty() { extent } else { check_storable(derived.iter())? };
+        let checked = Checked { mutation, extent, derived: &derived, of_derived, images };
+        match targets {
+            [target] => self.write_one(tables, target, &checked, order),
+            _ => self.write_several(tables, targets, &checked, order),
+        }
     }
 
     /// Writes a mutation of one partition. The caller is within the gate.
@@ -339,7 +386,7 @@ impl Shared {
             Order::Plain { stamped_us } => {
                 self.partition_locks.admits(target.update.table.id, target.token, stamped_us)
             }
-            Order::Locked => true,
+            Order::Locked | Order::Unrefused => true,
         }
     }
 
@@ -379,22 +426,16 @@ impl Shared {
         }
     }
 
-    /// Refuses a write when memory is full and waiting would not help: the flush that should empty it fails, or more is
-    /// in flight than waiting writers account for.
+    /// Refuses a write when more memory is in use than waiting writers account for. Tables whose flush fails refuse
+    /// their own writes (`table/failures.rs`); here their memory does not count.
     fn check_room(&self) -> Result<()> {
-        let (used, limit) = (self.memory.bytes(), self.options.memory.memtables);
-        if used < limit {
+        let (used, limit) = self.memory.beside_stuck();
+        if used < limit.saturating_mul(2) {
             return Ok(());
         }
         let failure = self.flush_failure.lock().clone();
-        if failure.is_none() && used < limit.saturating_mul(2) {
-            return Ok(());
-        }
-        Err(Error::NoRoom {
-            used,
-            limit,
-            reason: failure.unwrap_or_else(|| "the disk does not keep up".into()),
-        })
+        let reason = failure.unwrap_or_else(|| "the disk does not keep up".into());
+        Err(Error::NoRoom { used, limit, reason })
     }
 
     fn check_size(&self, mutation: &Mutation) -> Result<()> {
@@ -413,6 +454,21 @@ impl Shared {
             key: largest.key.iter().take(64).map(|byte| format!("{byte:02x}")).collect(),
         })
     }
+}
+
+/// A mutation made anew for the present definitions of its tables: without the cells of columns that were dropped since.
+///
+/// The memtable would not show them. But replay knows columns by their names, so a column of the same name that was
+/// made again would have them after a restart.
+fn of_present_tables(tables: &Tables, mutation: &Mutation) -> Result<Mutation> {
+    let of_present = |update: &PartitionUpdate| {
+        let store = tables.get(&update.table.id).ok_or_else(|| Error::unknown(&update.table))?;
+        let table = store.table();
+        let changes = of_present_columns(&update.changes, &table);
+        let changes = changes.map_err(|problem| Error::unstorable(&update.table, problem))?;
+        Ok(PartitionUpdate { table, key: update.key.clone(), changes })
+    };
+    Ok(Mutation { updates: mutation.updates.iter().map(of_present).collect::<Result<_>>()? })
 }
 
 /// Refuses changes that cannot be stored: once in the log, they would make every flush of their table and every start

@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::export::Exports;
 use crate::schema::{index_id, is_system_keyspace};
 use helenus_host::{Disk, Host};
-use helenus_model::schema::{Index, Keyspace, Schema, Table};
+use helenus_model::index::IndexLayout;
+use helenus_model::schema::{Index, IndexKind, Keyspace, Schema, Table};
 use helenus_sstable::component::Component;
 use helenus_sstable::import::{SsTableFiles, add_page_checksums};
 use helenus_sstable::names::{Descriptor, refusal, table_folder};
@@ -92,8 +93,10 @@ pub fn adopt(
         let (reader, _) = Database::open(helenus_host::memory::host(), memory)?;
         node_schema(&reader, disk, schema_folder)?
     };
+    let (schema, left_out) = with_known_indexes(schema);
     let found = sstables_of(disk, root, &schema)?;
-    let notes = notes(disk, directory, root, &schema)?;
+    let mut notes = notes(disk, directory, root, &schema)?;
+    notes.extend(left_out);
     let size = |(_, folder, descriptor): &(Arc<Table>, PathBuf, Descriptor)| {
         disk.open(&descriptor.path(folder, Component::Data)).and_then(|file| file.size()).unwrap_or_default()
     };
@@ -117,6 +120,29 @@ pub fn adopt(
     let (tables, sstables) = (tables.len() as u64, found.len() as u64);
     move_aside(disk, directory, is_bare)?;
     Ok(Adoption { directory: directory.to_owned(), schema: Some(schema), tables, sstables, notes })
+}
+
+/// The schema without indexes of kinds that are not supported, such as SASI, and a note for each of these.
+fn with_known_indexes(mut schema: Schema) -> (Schema, Vec<String>) {
+    let mut notes = Vec::new();
+    for keyspace in schema.keyspaces.values_mut() {
+        for table in Arc::make_mut(keyspace).tables.values_mut() {
+            let is_known = |index: &Arc<Index>| {
+                let is_of_kind = index.kind != IndexKind::Custom || index.is_sai();
+                is_of_kind && IndexLayout::new(table, index).is_some()
+            };
+            let unknown: Vec<_> = table.indexes.values().filter(|index| !is_known(index)).cloned().collect();
+            for index in unknown {
+                let (keyspace, name) = (&table.keyspace, &table.name);
+                notes.push(format!(
+                    "index {} of {keyspace}.{name} is of a kind that is not supported: left out",
+                    index.name
+                ));
+                Arc::make_mut(table).indexes.remove(&index.name);
+            }
+        }
+    }
+    (schema, notes)
 }
 
 /// The SSTables of every user table of the schema, without those of unfinished transactions.

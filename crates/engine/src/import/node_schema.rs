@@ -39,6 +39,7 @@ pub fn node_schema(reader: &Database, disk: &dyn Disk, folder: &Path) -> Result<
     let loaded = load_schema(empty, &mut |table| match rows_of(reader, disk, folder, table) {
         Ok(rows) => Ok(rows),
         Err(ImportError::Engine(error)) => Err(error),
+        Err(ImportError::Unfinished { source, .. }) => Err(*source),
         Err(ImportError::Refused { problems: found }) => {
             problems.extend(found);
             Ok(Vec::new())

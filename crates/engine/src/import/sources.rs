@@ -2,6 +2,7 @@
 
 use super::ImportError;
 use crate::checked_name::CheckedName;
+use crate::schema::is_system_keyspace;
 use helenus_host::Disk;
 use helenus_model::schema::TableId;
 use helenus_sstable::component::Component;
@@ -11,17 +12,31 @@ use helenus_sstable::transaction_log::invalid_prefixes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Keyspaces that belong to a Cassandra node itself: never imported.
-const NODE_KEYSPACES: [&str; 8] = [
-    "system",
-    "system_schema",
+/// Keyspaces that belong to a node of Cassandra, ScyllaDB or DSE itself, besides those that are system keyspaces here too.
+const NODE_KEYSPACES: [&str; 17] = [
     "system_auth",
+    "system_cluster_metadata",
     "system_distributed",
+    "system_distributed_everywhere",
+    "system_replicated_keys",
     "system_traces",
     "system_views",
     "system_virtual_schema",
-    "system_cluster_metadata",
+    "dse_analytics",
+    "dse_auth",
+    "dse_insights",
+    "dse_leases",
+    "dse_perf",
+    "dse_security",
+    "dse_system",
+    "dse_system_local",
+    "solr_admin",
 ];
+
+/// Whether a keyspace belongs to a node itself, so that it is not imported unless it is asked for.
+pub fn is_of_node(keyspace: &str) -> bool {
+    is_system_keyspace(keyspace) || NODE_KEYSPACES.contains(&keyspace)
+}
 
 /// The file of a snapshot that contains its table's schema.
 const SCHEMA_FILE: &str = "schema.cql";
@@ -189,7 +204,7 @@ impl SourceSearch<'_> {
     fn table(&mut self, folder: &Path) -> Result<(), ImportError> {
         let owner = owner_of_folder(folder);
         let asked = self.options.keyspace.is_some();
-        if NODE_KEYSPACES.contains(&owner.keyspace.as_str()) && !asked {
+        if is_of_node(&owner.keyspace) && !asked {
             self.passed.is_of_the_node = true;
             return Ok(());
         }

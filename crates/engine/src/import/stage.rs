@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// How files are imported.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportOptions {
-    /// Link files that are on the database's disk. Others are copied.
+    /// Link files that are on the database's disk and that the server's user alone can change (`Disk::link_if_own`). Others are
+    /// copied: whoever can change a file in the database after its check changes what is read.
     pub link: bool,
     /// Read and verify every byte before anything is imported.
     pub verify: bool,

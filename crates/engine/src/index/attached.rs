@@ -5,13 +5,23 @@ use helenus_model::index::IndexLayout;
 use helenus_model::schema::{Index, Schema, Table, TableId};
 use std::sync::Arc;
 
-/// Every table of a schema that has storage. A hidden table comes with the shape of its index.
-pub(crate) fn stored_tables(schema: &Schema) -> impl Iterator<Item = (Arc<Table>, Option<Arc<IndexLayout>>)> {
-    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
-    tables.flat_map(|table| {
-        let hidden = shapes_of(table).map(|shape| (shape.table.clone(), Some(shape)));
-        std::iter::once((table.clone(), None)).chain(hidden)
-    })
+/// A table that has storage. A hidden table comes with the shape of its index.
+type Stored = (Arc<Table>, Option<Arc<IndexLayout>>);
+
+/// Every table of a schema that has storage.
+pub(crate) fn stored_tables(schema: &Schema) -> impl Iterator<Item = Stored> {
+    tables_of(schema).flat_map(stored_of)
+}
+
+/// A table and the hidden tables of its indexes.
+pub(crate) fn stored_of(table: &Arc<Table>) -> impl Iterator<Item = Stored> {
+    let hidden = shapes_of(table).map(|shape| (shape.table.clone(), Some(shape)));
+    std::iter::once((table.clone(), None)).chain(hidden)
+}
+
+/// The tables of a schema, without hidden ones.
+pub(crate) fn tables_of(schema: &Schema) -> impl Iterator<Item = &Arc<Table>> {
+    schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values())
 }
 
 /// The shapes of a table's indexes.
@@ -20,12 +30,15 @@ pub(crate) fn shapes_of(table: &Arc<Table>) -> impl Iterator<Item = Arc<IndexLay
     table.indexes.values().filter_map(shape)
 }
 
-/// Attaches to the tables of a schema the indexes that it defines. Returns the new indexes, which must be built.
+/// Attaches to new or changed tables the indexes that they define. Returns the new indexes, which must be built.
 ///
 /// Must be called while the gate is closed, or before there are writes.
-pub(crate) fn attach(schema: &Schema, stores: &Tables) -> Vec<(Arc<TableStore>, TableId)> {
+pub(crate) fn attach<'t>(
+    tables: impl IntoIterator<Item = &'t Arc<Table>>,
+    stores: &Tables,
+) -> Vec<(Arc<TableStore>, TableId)> {
     let mut new = Vec::new();
-    for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+    for table in tables {
         let Some(base) = stores.get(&table.id) else { continue };
         let present = base.indexes();
         if table.indexes.is_empty() && present.is_empty() {

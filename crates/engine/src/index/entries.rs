@@ -72,7 +72,7 @@ fn newest_of(row: RowView<'_>) -> Option<i64> {
     cells.chain(liveness).max()
 }
 
-fn unindexable(shape: &IndexLayout, error: &TypeError) -> Error {
+pub(super) fn unindexable(shape: &IndexLayout, error: &TypeError) -> Error {
     Error::Unindexable { message: format!("index {}: {error}", shape.index.name) }
 }
 
@@ -119,7 +119,8 @@ impl EntryWriter {
         self.put(shape, at, entry.found_by(), (entry.liveness, DeletionTime::LIVE));
     }
 
-    /// Removes an entry, if it is not newer than `deletion`.
+    /// Removes an entry, if it is not newer than `deletion`. An entry with the greatest of all timestamps stays: none
+    /// could be written after its removal.
     pub(crate) fn remove(
         &mut self,
         shape: &IndexLayout,
@@ -127,7 +128,9 @@ impl EntryWriter {
         term: EntryTerm<'_>,
         deletion: DeletionTime,
     ) {
-        self.put(shape, at, term, (Liveness::NONE, deletion));
+        if deletion.timestamp_us < i64::MAX {
+            self.put(shape, at, term, (Liveness::NONE, deletion));
+        }
     }
 
     fn put(
@@ -153,17 +156,23 @@ impl EntryWriter {
         place: EntryPlace<'v, impl Iterator<Item = Option<&'v [u8]>>>,
         head: (Liveness, DeletionTime),
     ) {
-        let EntryPlace { position, clustering, term: EntryTerm { term, path } } = place;
-        let key = shape.key_of(term);
+        let key = shape.key_of(place.term.term);
         let is_last = |update: &PartitionUpdate| update.table.id == shape.table.id && update.key == key;
         if !self.updates.last().is_some_and(is_last) {
             let changes = Changes::default();
             self.updates.push(PartitionUpdate { table: shape.table.clone(), key, changes });
         }
         let Some(update) = self.updates.last_mut() else { return };
+        update.changes.row(place.values(shape), head, &[], |_| {});
+    }
+}
+
+impl<'v, C: Iterator<Item = Option<&'v [u8]>>> EntryPlace<'v, C> {
+    /// The clustering of the entry in the hidden table.
+    pub(crate) fn values(self, shape: &IndexLayout) -> impl Iterator<Item = Option<&'v [u8]>> {
+        let EntryPlace { position, clustering, term: EntryTerm { term, path } } = self;
         let value = shape.is_ordered().then_some(Some(term));
         let rows = if shape.is_of_partitions() { 0 } else { usize::MAX };
-        let values = value.into_iter().chain([Some(position)]);
-        update.changes.row(values.chain(clustering.take(rows)).chain(path.map(Some)), head, &[], |_| {});
+        value.into_iter().chain([Some(position)]).chain(clustering.take(rows)).chain(path.map(Some))
     }
 }

@@ -4,30 +4,31 @@
 //! It runs for every write, before its record is logged and inside the gate. So a write either comes before an index is
 //! attached, and the build finds it, or its entries are made here. No file is read. Replaced values are looked up only
 //! in the memtable, where most recently written rows still are. Replaced values in files leave stale entries, which the
-//! first search that finds them removes (`stale_entries`).
+//! first search that finds them removes (`stale_entries`). `entry_time` chooses the timestamps of entries.
 
-use super::entries::{EntryWriter, IndexedRow, concerns, entries_of, entry_of_cell};
+use super::entries::{Entry, EntryWriter, IndexedRow, concerns, entries_of, entry_of_cell};
+use super::entry_time::{EntryTimes, memtable_row};
 use crate::error::{Error, Result};
-use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
-use crate::table::{AttachedIndex, TableIndexes, Tables};
+use crate::memtable::{Memtable, PartitionRef, RowBuffers};
+use crate::table::{TableIndexes, Tables};
 use helenus_model::byte_comparable::clustering_key;
-use helenus_model::cell::Cell;
+use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::deletion::DeletionTime;
-use helenus_model::filter::ClusteringFilter;
-use helenus_model::index::IndexLayout;
+use helenus_model::index::{IndexLayout, check_vector, is_by_cosine};
 use helenus_model::mutation::{Change, Mutation, PartitionUpdate};
 use helenus_model::packed;
 use helenus_model::reconcile::left_wins;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::ColumnKind;
 use helenus_model::token::Token;
-use helenus_model::unfiltered::{Source, Unfiltered};
-use helenus_sstable::block::ReadContext;
-use std::collections::HashMap;
+use helenus_model::types::CqlType;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The most new cells of a column that are searched one by one for each old cell.
 const CELLS_WALKED_MAX: usize = 8;
+/// The bytes of a row in the memtable that are looked at for cells that a write replaces: some thousand cells.
+const OLD_BYTES_MAX: usize = 64 << 10;
 /// Longest value of a legacy index, bytes (`CassandraIndex.validateIndexedValue`).
 const LEGACY_VALUE_BYTES_MAX: usize = 65_535;
 /// Longest term of a storage-attached index, bytes: `sai_string_term_size_fail_threshold`, and the corresponding one
@@ -94,7 +95,8 @@ impl EntryUpdates<'_> {
         writer: &mut EntryWriter,
     ) -> Result<()> {
         let mut old = None;
-        for AttachedIndex { shape, .. } in self.attached {
+        for index in self.attached {
+            let shape = &index.shape;
             let deletes = !row.row.deletion.is_live() || !row.row.complex_deletions.is_empty();
             if !concerns(shape, row, is_static) && !deletes {
                 continue;
@@ -111,12 +113,16 @@ impl EntryUpdates<'_> {
             }
             if concerns(shape, row, is_static) {
                 let mut is_checked = false;
+                let times = EntryTimes::new(index);
+                let at = IndexedRow { key: &self.update.key, row };
                 entries_of(shape, (&self.update.key, row), &mut |entry| {
                     // All cells are checked at once: a row may have many.
                     if !std::mem::replace(&mut is_checked, true) {
                         check_size(shape, row)?;
+                        check_vectors(shape, row)?;
                     }
-                    writer.add(shape, IndexedRow { key: &self.update.key, row }, &entry);
+                    let liveness = times.liveness(at, &entry)?;
+                    writer.add(shape, at, &Entry { liveness, ..entry });
                     Ok(())
                 })?;
             }
@@ -179,38 +185,86 @@ impl EntryUpdates<'_> {
         DeletionTime { timestamp_us, local_s: self.now_s }
     }
 
-    /// The row in the memtable; empty if there is none.
+    /// What this write replaces or deletes of the row in the memtable: the cells of indexed columns that it has too, or
+    /// whose column it deletes. Of a large row only the newest part is looked at, unless a column is deleted: an entry that
+    /// is left is removed by the first search that finds it.
     fn old_row(&self, row: RowView<'_>, is_static: bool, partition: PartitionRef<'_>) -> Result<RowBuf> {
-        let mut found = RowBuf::default();
-        let content = partition.content();
-        let sequence = content.sequence();
-        if is_static {
-            if let Some(bytes) = content.static_row(sequence) {
-                let mut unpacked = RowBuf::default();
-                packed::unpack(bytes, 0, &mut unpacked)?;
-                found.copy_from(RowView { row: &unpacked, data: bytes });
-            }
-            return Ok(found);
+        if !row.row.deletion.is_live() {
+            return self.whole_old_row(row, is_static, partition);
         }
+        let mut found = RowBuf::default();
+        let (content, columns) = (partition.content(), &self.update.table.clustering);
+        let stored = if is_static {
+            content.static_row(content.sequence())
+        } else {
+            self.name_of(row).and_then(|name| content.row(&name, content.sequence()))
+        };
+        let Some(stored) = stored else { return Ok(found) };
+        let is_indexed = |id| self.attached.iter().any(|index| index.shape.column.id == id);
+        let deletes = |id| row.complex_deletion_of(id).is_some();
+        let deletes_any = row.row.complex_deletions.iter().any(|(id, _)| is_indexed(*id));
+        let bytes_max = if deletes_any { usize::MAX } else { OLD_BYTES_MAX };
+        let new = &row.row.cells;
+        let by_path: Option<HashSet<(ColumnId, &[u8])>> = (new.len() > CELLS_WALKED_MAX)
+            .then(|| new.iter().map(|cell| (cell.column, row.path(cell))).collect());
+        let replaces = |cell: &Cell, path: &[u8]| match &by_path {
+            Some(by_path) => by_path.contains(&(cell.column, path)),
+            None => new.iter().any(|new| new.column == cell.column && row.path(new) == path),
+        };
+        let columns = if is_static { 0 } else { columns.len() };
+        stored.copy_cells(
+            (columns, bytes_max),
+            |cell, path| is_indexed(cell.column) && (deletes(cell.column) || replaces(cell, path)),
+            &mut found,
+        )?;
+        Ok(found)
+    }
+
+    /// The ordered key of a row; `None` if its values have none.
+    fn name_of(&self, row: RowView<'_>) -> Option<Vec<u8>> {
         let columns = &self.update.table.clustering;
         let mut name = Vec::new();
         let values = (0..columns.len()).map(|index| row.clustering(index));
-        if clustering_key(values, columns, &mut name).is_err() {
+        clustering_key(values, columns, &mut name).ok()?;
+        Some(name)
+    }
+
+    /// The row in the memtable; empty if there is none.
+    fn whole_old_row(
+        &self,
+        row: RowView<'_>,
+        is_static: bool,
+        partition: PartitionRef<'_>,
+    ) -> Result<RowBuf> {
+        let mut found = RowBuf::default();
+        if is_static {
+            let content = partition.content();
+            if let Some(row) = content.static_row(content.sequence()) {
+                let mut buffers = RowBuffers::default();
+                found.copy_from(row.decode((&self.update.table, 0), &mut buffers)?);
+            }
             return Ok(found);
         }
-        let filter = Arc::new(ClusteringFilter::Names(vec![name]));
-        let selected =
-            Selected { sequence, clustering_columns: columns.len(), filter: &filter, reversed: false };
-        let memory: Box<CursorMemory> = Box::default();
-        let mut cursor = MemtableCursor::new(self.memtable, partition, &selected, memory);
-        let mut cx = ReadContext::default();
-        while cursor.advance(&mut cx)? {
-            if let Unfiltered::Row(row) = <MemtableCursor as Source<ReadContext>>::current(&cursor) {
-                found.copy_from(row);
-            }
+        match self.name_of(row) {
+            Some(name) => memtable_row(self.memtable, partition, (&self.update.table, &name)),
+            None => Ok(found),
         }
-        Ok(found)
     }
+}
+
+/// Refuses a vector that has no similarity to others, with Cassandra's message.
+fn check_vectors(shape: &IndexLayout, row: RowView<'_>) -> Result<()> {
+    let column = &shape.column;
+    let is_of_floats = matches!(&column.ty, CqlType::Vector { element, .. } if **element == CqlType::Float);
+    if !is_of_floats || !shape.index.is_sai() {
+        return Ok(());
+    }
+    let is_by_cosine = is_by_cosine(&shape.index);
+    for cell in row.cells_of(column.id).iter().filter(|cell| !cell.is_tombstone()) {
+        check_vector(row.value(cell), is_by_cosine)
+            .map_err(|problem| Error::Unindexable { message: problem.to_string() })?;
+    }
+    Ok(())
 }
 
 /// Refuses a value that is too long for an index, with Cassandra's message.
@@ -223,7 +277,7 @@ fn check_size(shape: &IndexLayout, row: RowView<'_>) -> Result<()> {
         ColumnKind::Clustering => row.clustering(column.position).map_or(0, <[u8]>::len),
         ColumnKind::Static | ColumnKind::Regular => of_cells().max().unwrap_or_default(),
     };
-    let is_vector = matches!(column.ty, helenus_model::types::CqlType::Vector { .. });
+    let is_vector = matches!(column.ty, CqlType::Vector { .. });
     let (limit, is_sai) = match shape.index.is_sai() {
         true if is_vector => (SAI_VECTOR_BYTES_MAX, true),
         true => (SAI_VALUE_BYTES_MAX, true),

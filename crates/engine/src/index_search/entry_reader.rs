@@ -2,17 +2,21 @@
 //!
 //! Entries of one term come in the order of rows, so a search for one term reads a few at a time. A range of terms is
 //! read completely, and its first entries in the order of rows are collected. If there are more, the range is read
-//! again for the next ones. So the memory of a search does not grow with its range.
+//! again for the next ones. So the memory of a search does not grow with its range. `table_scan` bounds the time.
 
 use crate::commitlog::Ticket;
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
-use crate::read::{KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, RowOutcome, RowSink};
+use crate::read::{
+    KeyRange, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink,
+};
 use helenus_model::byte_comparable::{clustering_key, component, end_bound};
 use helenus_model::filter::{ClusteringFilter, Limits, Slice};
 use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::row::RowView;
 use helenus_model::types::CqlType;
+use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The most entries of a range of terms that are collected at a time.
@@ -40,6 +44,8 @@ pub(super) struct Entries<'a> {
     shape: &'a IndexLayout,
     search: &'a IndexSearch,
     partitions: &'a Partitions,
+    /// The partitions of the command, if it names them.
+    positions: Option<HashSet<&'a [u8]>>,
     skips: Option<LastSeen>,
 }
 
@@ -47,6 +53,22 @@ pub(super) struct Entries<'a> {
 struct LastSeen {
     position: Vec<u8>,
     clustering: Option<Vec<u8>>,
+}
+
+impl LastSeen {
+    fn of(resume: &Resume) -> LastSeen {
+        let position = PartitionKey::new(resume.key.clone()).decorated;
+        LastSeen { position, clustering: resume.clustering.clone() }
+    }
+
+    /// Whether a row is not after this place.
+    fn has(&self, shape: &IndexLayout, position: &[u8], clustering: &[u8]) -> bool {
+        match (position.cmp(&self.position), &self.clustering) {
+            (Ordering::Less, _) | (Ordering::Equal, None) => true,
+            (Ordering::Equal, Some(last)) => !shape.is_of_partitions() && clustering <= &last[..],
+            (Ordering::Greater, _) => false,
+        }
+    }
 }
 
 impl<'a> Entries<'a> {
@@ -58,10 +80,11 @@ impl<'a> Entries<'a> {
         shape: &'a IndexLayout,
     ) -> Entries<'a> {
         let gathered = matches!(search.lookup, IndexLookup::Between(..));
-        let skips = command.resume.as_ref().filter(|_| gathered).map(|resume| LastSeen {
-            position: PartitionKey::new(resume.key.clone()).decorated,
-            clustering: resume.clustering.clone(),
-        });
+        let skips = command.resume.as_ref().filter(|_| gathered).map(LastSeen::of);
+        let positions = match &command.partitions {
+            Partitions::Keys(keys) => Some(keys.iter().map(|key| &key.decorated[..]).collect()),
+            Partitions::Range(_) => None,
+        };
         let (key, slices) = match &search.lookup {
             IndexLookup::Equal(term) => {
                 let mut prefix = Vec::new();
@@ -99,7 +122,8 @@ impl<'a> Entries<'a> {
             resume: None,
             page_rows: None,
         };
-        Entries { database, hidden, request, shape, search, partitions: &command.partitions, skips }
+        let partitions = &command.partitions;
+        Entries { database, hidden, request, shape, search, partitions, positions, skips }
     }
 
     /// Whether entries come in the order of terms, and not in the order of rows.
@@ -107,17 +131,36 @@ impl<'a> Entries<'a> {
         matches!(self.search.lookup, IndexLookup::Between(..))
     }
 
-    /// The next entries in the order of rows, for a search in the order of terms, and whether they are the last.
-    pub(super) fn gather(&mut self, probe: Option<&mut Probe>) -> Result<(Vec<IndexEntry>, bool)> {
-        self.hidden.page_rows = None;
-        let (mut gathered, _) =
-            self.read(FirstEntries { most: Some(GATHERED_MAX), ..FirstEntries::default() }, probe)?;
+    /// Leaves out the rows up to where a read has come by another way.
+    pub(super) fn skip_to(&mut self, at: &Resume) {
+        self.skips = Some(LastSeen::of(at));
+    }
+
+    /// Reads about `count` more entries of a search in the order of terms, and keeps the first ones in the order of rows.
+    /// Returns whether these were the last of the range; the next call then begins with its first entry again.
+    pub(super) fn gather(
+        &mut self,
+        count: u64,
+        gathered: &mut FirstEntries,
+        probe: Option<&mut Probe>,
+    ) -> Result<bool> {
+        self.hidden.page_rows = Some(count);
+        let (more, end) = self.read(std::mem::take(gathered), probe)?;
+        *gathered = more;
+        self.hidden.resume = match end {
+            ReadEnd::Page(at) if at.clustering.is_some() => Some(at),
+            ReadEnd::Page(_) | ReadEnd::Complete => None,
+        };
+        Ok(self.hidden.resume.is_none())
+    }
+
+    /// The entries that were gathered, but for rows that are to be left out by now.
+    pub(super) fn sorted(&self, mut gathered: FirstEntries) -> Vec<IndexEntry> {
         gathered.cut();
-        if let Some(last) = gathered.hits.last().filter(|_| gathered.is_cut) {
-            let clustering = (!self.shape.is_of_partitions()).then(|| last.clustering.clone());
-            self.skips = Some(LastSeen { position: last.position.clone(), clustering });
+        if let Some(seen) = &self.skips {
+            gathered.hits.retain(|hit| !seen.has(self.shape, &hit.position, &hit.clustering));
         }
-        Ok((gathered.hits, !gathered.is_cut))
+        gathered.hits
     }
 
     /// The next entries in their stored order, about `count` at most, and whether they are the last.
@@ -140,14 +183,16 @@ impl<'a> Entries<'a> {
             shape: self.shape,
             search: self.search,
             partitions: self.partitions,
+            positions: self.positions.as_ref(),
             skips: &self.skips,
             gathered,
         };
+        let seen_before = sink.gathered.seen;
         let mut own = probe.is_some().then(Probe::default);
         let end = self.database.read(&self.hidden, &view, self.request, &mut sink, own.as_mut())?;
         let gathered = sink.gathered;
         if let (Some(probe), Some(own)) = (probe, own) {
-            probe.add_index(&own, gathered.seen);
+            probe.add_index(&own, gathered.seen - seen_before);
         }
         Ok((gathered, end))
     }
@@ -249,17 +294,22 @@ fn slices_of_partition(
 
 /// Found entries: all, or the first ones in the order of rows.
 #[derive(Default)]
-struct FirstEntries {
+pub(super) struct FirstEntries {
     hits: Vec<IndexEntry>,
     /// The number of entries to keep; `None` for all.
     most: Option<usize>,
     /// Whether entries were dropped, all of them after those kept.
-    is_cut: bool,
+    pub(super) is_cut: bool,
     /// The number of entries found.
     seen: u64,
 }
 
 impl FirstEntries {
+    /// None yet, and room for as many as are gathered at a time.
+    pub(super) fn of_range() -> FirstEntries {
+        FirstEntries { most: Some(GATHERED_MAX), ..FirstEntries::default() }
+    }
+
     fn add(&mut self, hit: IndexEntry) {
         self.seen += 1;
         self.hits.push(hit);
@@ -282,6 +332,7 @@ struct HitSink<'a> {
     shape: &'a IndexLayout,
     search: &'a IndexSearch,
     partitions: &'a Partitions,
+    positions: Option<&'a HashSet<&'a [u8]>>,
     skips: &'a Option<LastSeen>,
     gathered: FirstEntries,
 }
@@ -289,9 +340,9 @@ struct HitSink<'a> {
 impl HitSink<'_> {
     /// Whether the command selects a partition.
     fn wants(&self, position: &[u8]) -> bool {
-        match self.partitions {
-            Partitions::Keys(keys) => keys.iter().any(|key| key.decorated == position),
-            Partitions::Range(range) => &range.start[..] <= position && position < &range.end[..],
+        match (self.partitions, self.positions) {
+            (Partitions::Keys(_), positions) => positions.is_some_and(|known| known.contains(position)),
+            (Partitions::Range(range), _) => &range.start[..] <= position && position < &range.end[..],
         }
     }
 }
@@ -316,15 +367,7 @@ impl RowSink for HitSink<'_> {
                 .map_err(|error| damaged(shape, &error))?;
         }
         let position = row.clustering(at).unwrap_or_default().to_vec();
-        let is_seen = self.skips.as_ref().is_some_and(|seen| {
-            position < seen.position
-                || position == seen.position
-                    && match &seen.clustering {
-                        None => true,
-                        Some(_) if shape.is_of_partitions() => false,
-                        Some(last) => clustering <= *last,
-                    }
-        });
+        let is_seen = self.skips.as_ref().is_some_and(|seen| seen.has(shape, &position, &clustering));
         if is_seen || !self.wants(&position) {
             return Ok(RowOutcome::Counted);
         }

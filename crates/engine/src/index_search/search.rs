@@ -4,11 +4,14 @@
 //! read together, by name. A row goes to the sink like any other row, and the sink's filter decides whether it matches.
 //! So a superfluous entry costs only a read.
 
-use super::entry_reader::{Entries, IndexEntry, damaged};
+use super::entry_reader::{Entries, FirstEntries, IndexEntry, damaged};
 use super::stale_entries::{CountingSink, StaleCheck};
+use super::table_scan::read_piece;
 use crate::database::{Database, ReadRequest};
 use crate::error::{Error, Result};
-use crate::read::{PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, left_of};
+use crate::read::{
+    IndexChoice, PartitionKey, Partitions, Probe, ReadCommand, ReadEnd, Resume, RowSink, left_of,
+};
 use crate::table::AttachedIndex;
 use helenus_model::byte_comparable::decode_decorated_key;
 use helenus_model::filter::{ClusteringFilter, Limits};
@@ -21,6 +24,13 @@ const ENTRIES_FIRST: u64 = 32;
 const ENTRIES_MAX: u64 = 1024;
 /// Entries read from each of several searches in turn, to find the one with the fewest.
 const NARROWING: [u64; 4] = [16, 64, 256, 1024];
+/// Entries of a range of terms that are read before the table itself is read beside them: twice the rows of the page,
+/// within these limits.
+const GATHERED_ALONE: std::ops::RangeInclusive<u64> = 64..=1024;
+/// The most entries that are read between two turns of the table.
+const GATHERED_PER_TURN: u64 = 16_384;
+/// Entries after which a read leaves a thread that may not wait: some milliseconds of reading rows by name.
+const ENTRIES_AT_ONCE: u64 = 1024;
 /// Entries after which a page ends even with few rows, as for tombstones.
 const PAGE_ENTRIES_MAX: u64 = 10_000;
 
@@ -47,10 +57,34 @@ pub fn read_indexed(
     };
     let Some(search) = searches.get(chosen) else { return Ok(ReadEnd::Complete) };
     let index = attached(database, &command.table, search)?;
+    if let Some(probe) = probe.as_deref_mut().filter(|probe| !probe.disk_alone) {
+        let candidates = searches.iter().map(|search| {
+            let index = attached(database, &command.table, search)?;
+            Ok((Arc::from(&*search.shape.index.name), mean_rows(&index)))
+        });
+        let candidates = candidates.collect::<Result<_>>()?;
+        probe.index_choice = Some(IndexChoice { candidates, chosen: Arc::from(&*search.shape.index.name) });
+    }
     let rows_left = command.rows_left();
     let page_left = command.page_rows;
-    let mut searching = IndexRead { database, command, search, index, request, probe, rows_left, page_left };
+    let resume = command.resume.clone();
+    let mut searching =
+        IndexRead { database, command, search, index, request, probe, resume, rows_left, page_left };
     searching.run(sink)
+}
+
+/// The mean number of rows for one value in the SSTables of an index (`ColumnFamilyStore.getMeanRowCount`); `None` for a
+/// storage-attached one (`StorageAttachedIndexQueryPlan.getEstimatedResultRows`).
+fn mean_rows(index: &AttachedIndex) -> Option<i64> {
+    if index.shape.index.is_sai() {
+        return None;
+    }
+    let view = index.store.view();
+    let sums = view.sstables.iter().fold((0_i64, 0_i64), |(rows, partitions), sstable| {
+        let more = i64::try_from(sstable.partition_count()).unwrap_or(i64::MAX);
+        (rows.saturating_add(sstable.stats().rows), partitions.saturating_add(more))
+    });
+    Some(sums.0.checked_div(sums.1).unwrap_or(0))
 }
 
 /// The search with the fewest entries: reads a little more of each in turn, until one ends. Every search covers all
@@ -96,6 +130,8 @@ struct IndexRead<'a> {
     index: AttachedIndex,
     request: ReadRequest<'a>,
     probe: Option<&'a mut Probe>,
+    /// Where the page before ended, or where the read has come.
+    resume: Option<Resume>,
     /// Rows left of the limit.
     rows_left: u64,
     /// Rows left of the page; `None` without pages.
@@ -111,6 +147,25 @@ struct CurrentPartition {
     left: u64,
     /// Whether rows of it were returned.
     is_begun: bool,
+}
+
+impl CurrentPartition {
+    /// The partition in which a page ended, unless that ended with the partition.
+    fn resumed(at: &Resume) -> Option<CurrentPartition> {
+        at.clustering.is_some().then(|| CurrentPartition {
+            position: PartitionKey::new(at.key.clone()).decorated,
+            left: at.rows_left_in_partition,
+            is_begun: true,
+        })
+    }
+}
+
+/// What gathering the entries of a range led to.
+enum Gathered {
+    /// Entries in the order of rows, and whether they are the last.
+    Entries(Vec<IndexEntry>, bool),
+    /// The table itself gave the rest of the page.
+    Ended(ReadEnd),
 }
 
 /// How a group of entries ended.
@@ -140,20 +195,21 @@ impl IndexRead<'_> {
         let mut entries = Entries::new(self.database, self.command, self.search, self.request, shape);
         let mut chunk = ENTRIES_FIRST;
         let mut looked = 0;
-        let resumed = self.command.resume.as_ref().filter(|resume| resume.clustering.is_some());
-        let mut place = resumed.map(|resume| CurrentPartition {
-            position: PartitionKey::new(resume.key.clone()).decorated,
-            left: resume.rows_left_in_partition,
-            is_begun: true,
-        });
+        let mut place = self.resume.as_ref().and_then(CurrentPartition::resumed);
         let mut audit = StaleCheck::default();
         // The row of the last entry. A row may have several entries, and these may be in two chunks.
         let mut led_to: Option<(Vec<u8>, Vec<u8>)> = None;
         loop {
             let (hits, is_last) = match entries.is_by_terms() {
-                true => entries.gather(self.probe.as_deref_mut())?,
+                true => match self.gather(&mut entries, &mut place, sink)? {
+                    Gathered::Entries(hits, is_last) => (hits, is_last),
+                    Gathered::Ended(end) => return self.end(audit, end),
+                },
                 false => entries.next(chunk, self.probe.as_deref_mut())?,
             };
+            if !self.request.may_block && looked > ENTRIES_AT_ONCE {
+                return Err(Error::WouldBlock);
+            }
             chunk = (chunk * 4).min(ENTRIES_MAX);
             looked += hits.len() as u64;
             let last = hits.last().map(|hit| (hit.position.clone(), hit.clustering.clone()));
@@ -186,19 +242,75 @@ impl IndexRead<'_> {
             if is_last {
                 return self.end(audit, ReadEnd::Complete);
             }
-            if self.command.page_rows.is_some()
-                && looked >= PAGE_ENTRIES_MAX
-                && let Some((position, clustering)) = last
-            {
-                let mut key = Vec::new();
-                decode_decorated_key(&position, &mut key).map_err(|error| damaged(shape, &error))?;
-                let clustering = (!shape.is_of_partitions()).then_some(clustering);
-                let per_partition = self.command.limits.per_partition;
-                let rows_left_in_partition = place.as_ref().map_or(per_partition, |place| place.left);
-                let at = Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition };
+            let Some((position, clustering)) = last else { continue };
+            let mut key = Vec::new();
+            decode_decorated_key(&position, &mut key).map_err(|error| damaged(shape, &error))?;
+            let clustering = (!shape.is_of_partitions()).then_some(clustering);
+            let per_partition = self.command.limits.per_partition;
+            let rows_left_in_partition = place.as_ref().map_or(per_partition, |place| place.left);
+            let at = Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition };
+            if self.command.page_rows.is_some() && looked >= PAGE_ENTRIES_MAX {
                 return self.end(audit, ReadEnd::Page(at));
             }
+            if entries.is_by_terms() {
+                entries.skip_to(&at);
+                self.resume = Some(at);
+            }
         }
+    }
+
+    /// The next entries of a range of terms in the order of rows. If the range has many, the table itself is read beside
+    /// it, as far as it comes.
+    fn gather(
+        &mut self,
+        entries: &mut Entries<'_>,
+        place: &mut Option<CurrentPartition>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Gathered> {
+        let mut gathered = FirstEntries::of_range();
+        let page_rows = self.command.page_rows.unwrap_or(u64::MAX);
+        let mut count = page_rows.saturating_mul(2).clamp(*GATHERED_ALONE.start(), *GATHERED_ALONE.end());
+        while !entries.gather(count, &mut gathered, self.probe.as_deref_mut())? {
+            if !self.request.may_block && count >= ENTRIES_AT_ONCE {
+                return Err(Error::WouldBlock);
+            }
+            if !self.command.reversed
+                && let Some(end) = self.read_table(count, entries, place, sink)?
+            {
+                return Ok(Gathered::Ended(end));
+            }
+            count = (count * 2).min(GATHERED_PER_TURN);
+        }
+        let is_last = !gathered.is_cut;
+        Ok(Gathered::Entries(entries.sorted(gathered), is_last))
+    }
+
+    /// Reads rows of the table from where the read has come. Returns how the read ended, if it did.
+    fn read_table(
+        &mut self,
+        rows: u64,
+        entries: &mut Entries<'_>,
+        place: &mut Option<CurrentPartition>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<ReadEnd>> {
+        let command = ReadCommand {
+            columns: None,
+            resume: self.resume.clone(),
+            page_rows: self.page_left,
+            ..self.command.clone()
+        };
+        let probe = self.probe.as_deref_mut();
+        let piece = read_piece(self.database, command, rows, self.request, (sink, probe))?;
+        self.page_left = self.page_left.map(|rows| rows.saturating_sub(piece.counted));
+        let ReadEnd::Page(at) = piece.end else { return Ok(Some(ReadEnd::Complete)) };
+        if self.page_left.is_some_and(|rows| rows == 0 || sink.is_full()) {
+            return Ok(Some(ReadEnd::Page(at)));
+        }
+        self.rows_left = at.rows_left;
+        *place = CurrentPartition::resumed(&at);
+        entries.skip_to(&at);
+        self.resume = Some(at);
+        Ok(None)
     }
 
     fn end(&mut self, audit: StaleCheck, end: ReadEnd) -> Result<ReadEnd> {
@@ -223,13 +335,13 @@ impl IndexRead<'_> {
         }
         let mut key = Vec::new();
         decode_decorated_key(&place.position, &mut key).map_err(|error| damaged(shape, &error))?;
-        let resumed = command.resume.as_ref().filter(|resume| resume.key == key);
+        let resumed = self.resume.as_ref().filter(|resume| resume.key == key);
         let filter = if shape.is_of_partitions() {
             command.filter.clone()
         } else {
             let mut names: Vec<Vec<u8>> = hits.iter().map(|hit| hit.clustering.clone()).collect();
             names.dedup();
-            names.retain(|name| selects(&command.filter, name));
+            names.retain(|name| command.filter.selects(name));
             if names.is_empty() {
                 return Ok(GroupEnd::GoOn);
             }
@@ -275,16 +387,6 @@ impl IndexRead<'_> {
                 }
                 Ok(GroupEnd::GoOn)
             }
-        }
-    }
-}
-
-/// Whether a filter selects a row, by its byte-comparable clustering.
-fn selects(filter: &ClusteringFilter, name: &[u8]) -> bool {
-    match filter {
-        ClusteringFilter::Names(names) => names.binary_search_by(|known| known[..].cmp(name)).is_ok(),
-        ClusteringFilter::Slices(slices) => {
-            slices.iter().any(|slice| &slice.start[..] <= name && name < &slice.end[..])
         }
     }
 }

@@ -2,9 +2,18 @@
 //! after their first value had been flushed.
 //!
 //! During the search, rows are only counted. If entries gave fewer rows than expected, their rows are read again after
-//! the search and compared with the entries. An entry without its row is deleted with the entry's own timestamp, so
-//! that the same entry written later stays. Entries of partition keys are never removed, because an empty partition may
-//! get rows at any time.
+//! the search and compared with the entries. An entry without its row is deleted with the entry's own timestamp. Entries
+//! of partition keys are never removed, because an empty partition may get rows at any time.
+//!
+//! **A removed entry's value is dead for good**, unless it is written again, and then it gets an entry that the removal
+//! does not hide (`index::entry_time`):
+//! - A write that does not know of the removal is in the table before the rows are read again: the removals are
+//!   announced first, and then all writes that are within the gate are waited for.
+//! - A value that a read does not show comes to light without a write only when a compaction takes effect that purged
+//!   what hides it, and had decided so before the value was written. Such entries stay until it has ended
+//!   (`may_come_back`).
+//! - Imported rows come without entries, and are followed by a build that begins with an empty index. A removal is
+//!   written only if no import has begun since the rows were read.
 
 use super::entry_reader::{IndexEntry, damaged};
 use crate::commitlog::Ticket;
@@ -12,7 +21,7 @@ use crate::database::{Database, ReadRequest};
 use crate::error::Result;
 use crate::index::{EntryPlace, EntryTerm, EntryWriter, entries_of};
 use crate::read::{PartitionKey, Partitions, ReadCommand, RowOutcome, RowSink};
-use crate::table::AttachedIndex;
+use crate::table::{AttachedIndex, View};
 use helenus_model::byte_comparable::{clustering_key, decode_decorated_key};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::filter::{ClusteringFilter, Limits};
@@ -20,7 +29,10 @@ use helenus_model::index::IndexLayout;
 use helenus_model::mutation::Mutation;
 use helenus_model::row::RowView;
 use helenus_model::schema::ColumnKind;
-use std::collections::BTreeSet;
+use helenus_model::token::KeyHash;
+use helenus_sstable::names::Descriptor;
+use helenus_sstable::table::SsTable;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The most entries that one search checks again; the next search finds the rest.
@@ -31,7 +43,7 @@ pub(super) struct CountingSink<'a> {
     sink: &'a mut dyn RowSink,
     shape: &'a IndexLayout,
     /// The terms of the entries.
-    terms: Vec<&'a [u8]>,
+    terms: HashSet<&'a [u8]>,
     /// Rows that the sink counted, including one of a static row alone.
     pub(super) counted: u64,
     /// Rows that the sink counted, without one of a static row alone.
@@ -49,8 +61,7 @@ impl<'a> CountingSink<'a> {
         shape: &'a IndexLayout,
         hits: &'a [IndexEntry],
     ) -> CountingSink<'a> {
-        let mut terms: Vec<&[u8]> = hits.iter().map(|hit| &hit.term[..]).collect();
-        terms.dedup();
+        let terms = hits.iter().map(|hit| &hit.term[..]).collect();
         CountingSink { sink, shape, terms, counted: 0, given: 0, is_over: false, found: 0, key: Vec::new() }
     }
 
@@ -67,7 +78,7 @@ impl<'a> CountingSink<'a> {
     fn has_term(&self, row: RowView<'_>) -> Result<bool> {
         let mut has = false;
         entries_of(self.shape, (&self.key, row), &mut |entry| {
-            has |= self.terms.contains(&&entry.term[..]);
+            has |= self.terms.contains(&entry.term[..]);
             Ok(())
         })?;
         Ok(has)
@@ -134,6 +145,27 @@ impl StaleCheck {
         if self.suspects.is_empty() || command.now_s > database.shared.timestamps.purge_now_s() {
             return Ok(0);
         }
+        let Some(base) = database.shared.table(command.table.id) else { return Ok(0) };
+        let (passes, revision) = (*base.passes.lock(), base.compaction.revision());
+        // An entry with the greatest of all timestamps is never removed, and must not be announced: entries that are written
+        // meanwhile would get it too.
+        let removable = self.suspects.iter().map(|hit| hit.timestamp_us).filter(|at| *at < i64::MAX);
+        let Some(greatest_us) = removable.max() else { return Ok(0) };
+        let compactions = base.compaction.inputs();
+        if !compactions.is_empty() {
+            let view = base.view();
+            let mut suspects = self.suspects.iter();
+            if suspects
+                .any(|hit| compactions.iter().any(|inputs| may_come_back(&view, inputs, &hit.position)))
+            {
+                return Ok(0);
+            }
+        }
+        let _announced = index.state.removals.announce(greatest_us);
+        if !database.shared.gate.has_passed_current() {
+            // A write inside may wait for memory that this search holds. The next search tries again.
+            return Ok(0);
+        }
         let mut writer = EntryWriter::default();
         let mut stale = 0;
         let mut rest = &self.suspects[..];
@@ -141,9 +173,20 @@ impl StaleCheck {
             let count = rest.iter().take_while(|hit| hit.position == first.position).count();
             let (group, after) = rest.split_at(count);
             rest = after;
-            stale += audit_group(group, (database, index), command, request, &mut writer).unwrap_or(0);
+            stale += check_group(group, (database, index), command, request, &mut writer).unwrap_or(0);
         }
-        if !writer.updates.is_empty() {
+        // Asked after the rows were read: a compaction that has replaced SSTables meanwhile has changed the revision.
+        let compactions = base.compaction.inputs();
+        if writer.updates.is_empty() || base.compaction.revision() != revision {
+            return Ok(0);
+        }
+        let view = base.view();
+        let mut suspects = self.suspects.iter();
+        if suspects.any(|hit| compactions.iter().any(|inputs| may_come_back(&view, inputs, &hit.position))) {
+            return Ok(0);
+        }
+        let unchanged = base.passes.lock();
+        if *unchanged == passes && passes.coming == 0 {
             // The answer does not depend on it: if the log is full, the next search removes the entries.
             let _ = database.shared.write(&Mutation { updates: writer.updates });
         }
@@ -151,7 +194,26 @@ impl StaleCheck {
     }
 }
 
-fn audit_group(
+/// Whether a value of a partition that a read does not show may come to light when a running compaction of these SSTables
+/// takes effect: one that was written since it began, and so is in none of them.
+fn may_come_back(view: &View, inputs: &BTreeSet<Descriptor>, position: &[u8]) -> bool {
+    let mut key = Vec::new();
+    if decode_decorated_key(position, &mut key).is_err() {
+        return true;
+    }
+    let hash = KeyHash::of(&key);
+    let is_beside = |sstable: &&Arc<SsTable>| !inputs.contains(sstable.descriptor());
+    let may_have = |sstable: &Arc<SsTable>| sstable.covers(position) && sstable.may_contain(&hash);
+    let at_token = || view.sstables.at(hash.token).filter_map(|at| view.sstables.get(at));
+    // Only what one of its SSTables hides can come to light.
+    if !at_token().any(|sstable| inputs.contains(sstable.descriptor()) && may_have(sstable)) {
+        return false;
+    }
+    view.memtables.iter().any(|memtable| memtable.partition_of_key(hash.token, &key).is_some())
+        || at_token().filter(is_beside).any(may_have)
+}
+
+fn check_group(
     hits: &[IndexEntry],
     (database, index): (&Database, &AttachedIndex),
     command: &ReadCommand,
@@ -180,15 +242,14 @@ fn audit_group(
         page_rows: None,
     };
     let view = database.view(&command.table)?;
-    let mut sink = CurrentEntries { shape, key: Vec::new(), entries: BTreeSet::new(), tied: BTreeSet::new() };
+    let mut sink = CurrentEntries { shape, key: Vec::new(), entries: BTreeSet::new() };
     database.read(&base, &view, request, &mut sink, None)?;
     let local_s = database.now_s();
-    let before_us = removable_before_us(database, shape);
     let mut stale = 0;
-    for hit in hits.iter().filter(|hit| hit.timestamp_us < before_us) {
+    // An entry with the greatest of all timestamps stays: none could be written after its removal.
+    for hit in hits.iter().filter(|hit| hit.timestamp_us < i64::MAX) {
         let entry = (hit.clustering.clone(), hit.term.clone(), hit.path.clone());
-        let is_tied = sink.tied.contains(&(hit.clustering.clone(), hit.timestamp_us));
-        if !is_tied && !sink.entries.contains(&entry) {
+        if !sink.entries.contains(&entry) {
             let deletion = DeletionTime { timestamp_us: hit.timestamp_us, local_s };
             let values = hit.values.iter().map(Option::as_deref);
             let place = EntryPlace {
@@ -203,19 +264,6 @@ fn audit_group(
     Ok(stale)
 }
 
-/// Entries older than this may be removed, microseconds.
-///
-/// An entry of a cell always may: whatever hides the cell also hides older cells that are written later. A row that is
-/// alive by its key dies when its last cell expires, and an older write of another cell may bring it back. Purging
-/// gives such writes a grace period, after which the entry may be removed too.
-fn removable_before_us(database: &Database, shape: &IndexLayout) -> i64 {
-    if shape.column.kind != ColumnKind::Clustering {
-        return i64::MAX;
-    }
-    let grace_s = database.shared.options.compaction.purge.grace_s;
-    database.shared.timestamps.purge_now_s().saturating_sub(grace_s).saturating_mul(1_000_000)
-}
-
 /// Byte-comparable clustering, term, path.
 type EntryName = (Vec<u8>, Vec<u8>, Option<Vec<u8>>);
 
@@ -224,9 +272,6 @@ struct CurrentEntries<'a> {
     shape: &'a IndexLayout,
     key: Vec<u8>,
     entries: BTreeSet<EntryName>,
-    /// Byte-comparable clustering and timestamps of the rows' cells: among cells of equal timestamp, another value may
-    /// still win.
-    tied: BTreeSet<(Vec<u8>, i64)>,
 }
 
 impl CurrentEntries<'_> {
@@ -237,8 +282,6 @@ impl CurrentEntries<'_> {
             let values = (0..columns.len()).map(|index| row.clustering(index));
             clustering_key(values, columns, &mut name).map_err(|error| damaged(self.shape, &error))?;
         }
-        let cells = row.cells_of(self.shape.column.id).iter();
-        self.tied.extend(cells.map(|cell| (name.clone(), cell.timestamp_us)));
         let entries = &mut self.entries;
         entries_of(self.shape, (&self.key, row), &mut |entry| {
             entries.insert((name.clone(), entry.term, entry.path.map(<[u8]>::to_vec)));

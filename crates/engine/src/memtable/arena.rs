@@ -30,6 +30,8 @@ struct Account {
     spare: parking_lot::Mutex<Vec<Chunk>>,
     /// Limit for memtables and spare chunks together.
     bytes_max: usize,
+    /// Bytes of tables whose flush fails (`stuck`).
+    stuck: std::sync::atomic::AtomicUsize,
     /// Consecutive calls of `trim` between which no chunk was taken.
     looks_at_rest: std::sync::atomic::AtomicU32,
     /// The task that prepares chunks.
@@ -56,6 +58,16 @@ impl MemoryAccount {
     /// Bytes in use, without spare chunks.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The limit.
+    pub(super) fn bytes_max(&self) -> usize {
+        self.0.bytes_max
+    }
+
+    /// Bytes of tables whose flush fails.
+    pub(super) fn stuck(&self) -> &std::sync::atomic::AtomicUsize {
+        &self.0.stuck
     }
 
     /// Frees some spare chunks if no chunk was taken during the last calls. Called ten times a second, so that an idle
@@ -195,6 +207,15 @@ impl Arena {
     /// Bytes reserved from the system, which is what counts against the memory limit.
     pub fn reserved_bytes(&self) -> usize {
         self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Bytes handed out, for tests that count them exactly.
+    #[cfg(test)]
+    pub(super) fn used_bytes(&self) -> usize {
+        let chunks = self.chunks.lock();
+        // SAFETY: chunks live as long as the arena.
+        let used = |chunk: &NonNull<Chunk>| unsafe { chunk.as_ref() }.used.load(Ordering::Relaxed);
+        chunks.iter().map(used).sum()
     }
 
     /// Uninitialised memory of `len` bytes, aligned to 8, valid until the arena is dropped.

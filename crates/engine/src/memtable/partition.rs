@@ -4,25 +4,23 @@
 //! them with a single store of that number. A reader first loads the number, then reads everywhere the newest version
 //! that is not above it. So a read sees each write whole or not at all, however long the read runs, and takes no lock.
 //!
-//! Range tombstones are kept as the points where the newest covering deletion changes. A point stores the deletion that
-//! covers the rows from it to the next point. A new range deletion adds its two ends and updates the points between
-//! them.
+//! A version of a row leads to its packed bytes (`row_parts`), a version of the range deletions to a list of sorted runs
+//! (`range_runs`). Both make a new version from an old one without a copy of all that is there.
 
 use super::arena::Arena;
 use super::concurrent_map::{ConcurrentMap, Versions};
 use super::prefetch;
-use super::skiplist::{NodeRef, SkipList};
+use super::range_runs::{Place, Point, Run};
+use super::row_parts::{MergeScratch, RowVersion, StoredRow};
+use super::skiplist::NodeRef;
 use super::sync::{AtomicI64, AtomicPtr, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::log_position::LogPosition;
 use helenus_host::prefetch_lines;
 use helenus_model::byte_comparable;
-use helenus_model::cell::Span;
 use helenus_model::column_map::ColumnMap;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::mutation::{Change, Changes, RangeBound};
-use helenus_model::packed::{self, Damaged, put_value};
-use helenus_model::reconcile::merge_rows;
-use helenus_model::row::RowBuf;
+use helenus_model::packed::{self, Damaged};
 use helenus_model::schema::Table;
 use helenus_model::types::TypeError;
 use ranges::{Range, disjoint};
@@ -38,10 +36,10 @@ pub struct Partition {
     /// The server timestamp of the last plain write. Only the holder of the writer lock changes it.
     stamped_us: AtomicI64,
     deletion: AtomicPtr<Version<DeletionTime>>,
-    static_row: AtomicPtr<Version<Bytes>>,
-    pub(super) rows: Versions<Bytes>,
-    /// Null until a range is deleted: nearly all partitions have no range deletions, and so stay small.
-    points: AtomicPtr<SkipList<Point>>,
+    static_row: AtomicPtr<Version<RowVersion>>,
+    pub(super) rows: Versions<RowVersion>,
+    /// The newest run of range deletions. Null until a range is deleted.
+    ranges: AtomicPtr<Version<&'static Run>>,
 }
 
 /// A value as one write left it. If it replaced an older version, that version's address lies before it in memory.
@@ -98,18 +96,6 @@ impl Bytes {
     }
 }
 
-/// A bound at which the covering range deletion changes.
-pub(super) struct Point {
-    /// The bound's prefix, as packed values.
-    prefix: Bytes,
-    /// Number of values in the prefix.
-    count: usize,
-    /// Whether the point lies before the rows with the prefix, or after them.
-    pub(super) before: bool,
-    /// The deletion that covers the rows after the point.
-    covering: AtomicPtr<Version<DeletionTime>>,
-}
-
 /// Holds the writer lock of a partition.
 #[must_use = "a lock that is dropped at once keeps nobody out"]
 pub struct WriterLock<'a> {
@@ -135,10 +121,8 @@ impl WriterLock<'_> {
 pub struct ApplyScratch {
     key: Vec<u8>,
     end: Vec<u8>,
-    packed: Vec<u8>,
-    old: RowBuf,
-    new: RowBuf,
-    merged: RowBuf,
+    points: Vec<Point>,
+    merge: MergeScratch,
 }
 
 // SAFETY: the raw pointers lead into the arena of the memtable that owns the partition, to versions that are written
@@ -184,12 +168,6 @@ pub(super) fn first_version<T>(arena: &Arena, sequence: u64, value: T) -> Atomic
     AtomicPtr::new(arena.place(Version { stamp: sequence << 1, value }).as_ptr())
 }
 
-fn copy(arena: &Arena, bytes: &[u8]) -> Bytes {
-    let place = arena.allocate(Bytes::room_for(bytes));
-    // SAFETY: just allocated for these bytes.
-    unsafe { Bytes::put(place, bytes) }
-}
-
 /// Copies two byte strings to adjacent memory.
 pub(super) fn copy_both(arena: &Arena, one: &[u8], other: &[u8]) -> (Bytes, Bytes) {
     let place = arena.allocate(Bytes::room_for(one) + Bytes::room_for(other));
@@ -219,16 +197,23 @@ impl Partition {
         visible(&self.deletion, sequence).copied().unwrap_or(DeletionTime::LIVE)
     }
 
-    /// The packed static row as of a sequence number.
-    pub fn static_row(&self, sequence: u64) -> Option<&[u8]> {
+    /// The static row as of a sequence number.
+    pub fn static_row(&self, sequence: u64) -> Option<StoredRow<'_>> {
         // SAFETY: the partition lives in the arena that the bytes live in.
-        visible(&self.static_row, sequence).map(|bytes| unsafe { bytes.get() })
+        visible(&self.static_row, sequence).map(|row| unsafe { row.stored() })
     }
 
-    /// The rows as of a sequence number, each as its ordered key and its packed bytes; `None` if a range was ever
-    /// deleted. With the static row and the partition deletion, these rows are the whole partition.
-    pub fn plain_rows(&self, sequence: u64) -> Option<impl Iterator<Item = (&[u8], &[u8])>> {
-        if self.points().is_some() {
+    /// The row with this ordered key as of a sequence number, without what range deletions do to it.
+    pub fn row(&self, key: &[u8], sequence: u64) -> Option<StoredRow<'_>> {
+        let node = self.rows.get(key)?;
+        // SAFETY: the partition lives in the arena that the bytes live in.
+        unsafe { row_at(node, sequence) }
+    }
+
+    /// The rows as of a sequence number, each with its ordered key; `None` if a range was ever deleted. With the static
+    /// row and the partition deletion, these rows are the whole partition.
+    pub fn plain_rows(&self, sequence: u64) -> Option<impl Iterator<Item = (&[u8], StoredRow<'_>)>> {
+        if self.ranges(sequence).is_some() {
             return None;
         }
         let nodes = std::iter::successors(self.rows.first(), |node| {
@@ -238,26 +223,16 @@ impl Partition {
         });
         Some(nodes.filter_map(move |node| {
             // SAFETY: the partition lives in the arena that the bytes live in.
-            let packed: Option<&[u8]> = unsafe { row_at(node, sequence) };
-            packed.map(|packed| (node.key(), packed))
+            let row: Option<StoredRow<'_>> = unsafe { row_at(node, sequence) };
+            row.map(|row| (node.key(), row))
         }))
     }
 
-    /// The points where the covering range deletion changes; `None` if no range was ever deleted.
+    /// The newest run of range deletions as of a sequence number; it leads to the older ones. `None` if no range was
+    /// deleted.
     #[inline]
-    pub(super) fn points(&self) -> Option<&SkipList<Point>> {
-        // SAFETY: null or a list in the arena that the partition lives in, published whole and never replaced.
-        unsafe { self.points.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// The points; creates their list if there is none. The caller holds the writer lock.
-    fn points_or_new(&self, arena: &Arena) -> &SkipList<Point> {
-        self.points().unwrap_or_else(|| {
-            let made = arena.place(SkipList::default());
-            self.points.store(made.as_ptr(), Ordering::Release);
-            // SAFETY: just placed in the arena that the partition lives in.
-            unsafe { made.as_ref() }
-        })
+    pub(super) fn ranges(&self, sequence: u64) -> Option<&Run> {
+        visible(&self.ranges, sequence).copied()
     }
 
     /// Prefetches the newest version of the first row: an overwritten row lies elsewhere in the arena than the
@@ -300,15 +275,8 @@ impl Partition {
                 }
             }
         }
-        match &ranges[..] {
-            [] => {}
-            [range] => self.apply_range(arena, table, sequence, *range, scratch)?,
-            many => {
-                for Range { start, end, deletion } in disjoint(ranges_of(table, many)?) {
-                    let range = RangeDeletion { start: start.1, end: end.1, deletion };
-                    self.apply_range(arena, table, sequence, range, scratch)?;
-                }
-            }
+        if !ranges.is_empty() {
+            self.apply_ranges(arena, table, sequence, &ranges, scratch)?;
         }
         // Stored before the sequence number: a reader that sees the write then knows how far the log must be synced.
         if logged.0 > self.logged.load(Ordering::Relaxed) {
@@ -326,11 +294,11 @@ impl Partition {
         row: &[u8],
         scratch: &mut ApplyScratch,
     ) -> Result<(), Damaged> {
-        let bytes = match self.static_row(sequence) {
-            None => copy(arena, row),
-            Some(old) => copy(arena, scratch.merge(table, old, row, 0)?),
+        let version = match visible(&self.static_row, sequence) {
+            None => RowVersion::first(arena, row),
+            Some(old) => old.with(arena, (table, 0), row, &mut scratch.merge)?,
         };
-        push(arena, &self.static_row, sequence, bytes);
+        push(arena, &self.static_row, sequence, version);
         Ok(())
     }
 
@@ -356,77 +324,48 @@ impl Partition {
         let added = rows.add(
             &key,
             row,
-            |row| copy(arena, row),
-            |old, row| {
-                // SAFETY: the partition lives in the arena that the bytes live in.
-                let old = unsafe { old.get() };
-                Ok(copy(arena, scratch.merge(table, old, row, columns)?))
-            },
+            |row| RowVersion::first(arena, row),
+            |old, row| old.with(arena, (table, columns), row, &mut scratch.merge),
         );
         scratch.key = key;
         added
     }
 
-    fn apply_range(
+    /// Adds the range deletions of one write as one run.
+    fn apply_ranges(
         &self,
         arena: &Arena,
         table: &Table,
         sequence: u64,
-        range: RangeDeletion<'_>,
+        ranges: &[RangeDeletion<'_>],
         scratch: &mut ApplyScratch,
     ) -> Result<(), Damaged> {
-        let RangeDeletion { start, end, deletion } = range;
-        let ApplyScratch { key, end: end_key, packed, .. } = scratch;
-        bound_key(table, &start, key)?;
-        bound_key(table, &end, end_key)?;
-        if key >= end_key {
-            return Ok(());
-        }
-        let points = self.points_or_new(arena);
-        // The end first: its point keeps the deletion that covered its position before this one.
-        if points.get(end_key).is_none() {
-            let covering = self.covering_before(end_key, sequence);
-            let point = point_of(arena, &end, first_version(arena, sequence, covering), packed);
-            points.find_or_insert(arena, end_key, || point);
-        }
-        let covering = self.covering_before(key, sequence);
-        if points.get(key).is_none() {
-            let point = point_of(arena, &start, first_version(arena, sequence, covering), packed);
-            points.find_or_insert(arena, key, || point);
-        }
-        let mut point = points.at_or_after(key);
-        while let Some(node) = point.filter(|node| node.key() < &end_key[..]) {
-            if deletion.supersedes(node.value().covering(sequence)) {
-                push(arena, &node.value().covering, sequence, deletion);
+        let ApplyScratch { key, end, points, .. } = scratch;
+        points.clear();
+        if let [range] = ranges {
+            bound_key(table, &range.start, key)?;
+            bound_key(table, &range.end, end)?;
+            if key < end {
+                points.push(Point::new(Place::new(arena, key, &range.start), range.deletion));
+                points.push(Point::new(Place::new(arena, end, &range.end), DeletionTime::LIVE));
             }
-            point = node.next();
+        } else {
+            let disjoint = disjoint(ranges_of(table, ranges)?);
+            for (at, Range { start, end, deletion }) in disjoint.iter().enumerate() {
+                points.push(Point::new(Place::new(arena, &start.0, &start.1), *deletion));
+                if disjoint.get(at + 1).is_none_or(|next| next.start.0 != end.0) {
+                    points.push(Point::new(Place::new(arena, &end.0, &end.1), DeletionTime::LIVE));
+                }
+            }
+        }
+        if !points.is_empty() {
+            let run = Run::add(arena, points, self.ranges(sequence));
+            push(arena, &self.ranges, sequence, run);
+            // They must not outlive the arena that they lead into.
+            points.clear();
         }
         Ok(())
     }
-
-    /// The deletion that covers the position just before `key`.
-    pub(super) fn covering_before(&self, key: &[u8], sequence: u64) -> DeletionTime {
-        let mut point = self.points().and_then(|points| points.before(key));
-        while let Some(node) = point {
-            if let Some(covering) = node.value().covering_at(sequence) {
-                return covering;
-            }
-            point = node.previous();
-        }
-        DeletionTime::LIVE
-    }
-}
-
-/// The point at a bound of a range.
-fn point_of(
-    arena: &Arena,
-    bound: &RangeBound<'_>,
-    covering: AtomicPtr<Version<DeletionTime>>,
-    packed: &mut Vec<u8>,
-) -> Point {
-    packed.clear();
-    bound.values().for_each(|value| put_value(packed, value));
-    Point { prefix: copy(arena, packed), count: bound.count, before: bound.before, covering }
 }
 
 /// A range deletion of a write.
@@ -460,68 +399,16 @@ pub(super) fn bound_key(table: &Table, bound: &RangeBound<'_>, out: &mut Vec<u8>
     byte_comparable::clustering_bound(bound.values(), &table.clustering, bound.before, out).map_err(unordered)
 }
 
-impl Point {
-    /// The deletion that covers the rows after the point, for a reader at `sequence`; `None` if the point did not
-    /// exist yet.
-    pub(super) fn covering_at(&self, sequence: u64) -> Option<DeletionTime> {
-        visible(&self.covering, sequence).copied()
-    }
-
-    fn covering(&self, sequence: u64) -> DeletionTime {
-        self.covering_at(sequence).unwrap_or(DeletionTime::LIVE)
-    }
-
-    /// The bound's prefix: the spans refer to the returned bytes.
-    ///
-    /// # Safety
-    /// The arena outlives `'a`.
-    pub(super) unsafe fn prefix<'a>(&self, spans: &mut Vec<Span>) -> &'a [u8] {
-        // SAFETY: the caller's promise.
-        let bytes: &'a [u8] = unsafe { self.prefix.get() };
-        spans.clear();
-        let mut at = 0;
-        for _ in 0..self.count {
-            let Ok(value) = packed::get_value(bytes, &mut at) else { break };
-            let len = value.map_or(0, <[u8]>::len);
-            spans.push(if value.is_some() { helenus_model::row::span(at - len, len) } else { Span::NULL });
-        }
-        bytes
-    }
-}
-
-/// The packed row that a reader at `sequence` sees in a row's node.
+/// The row that a reader at `sequence` sees in a row's node.
 ///
 /// # Safety
 /// The arena outlives `'a`.
 pub(super) unsafe fn row_at<'a>(
-    node: NodeRef<'_, AtomicPtr<Version<Bytes>>>,
+    node: NodeRef<'_, AtomicPtr<Version<RowVersion>>>,
     sequence: u64,
-) -> Option<&'a [u8]> {
+) -> Option<StoredRow<'a>> {
     // SAFETY: the caller's promise.
-    visible(node.value(), sequence).map(|bytes| unsafe { bytes.get() })
-}
-
-impl ApplyScratch {
-    /// Merges two packed versions of a row: returns the new one if it replaces the old, or the result in `packed`.
-    fn merge<'a>(
-        &'a mut self,
-        table: &Table,
-        old: &[u8],
-        new: &'a [u8],
-        columns: usize,
-    ) -> Result<&'a [u8], Damaged> {
-        if !table.is_counter() && packed::replaces(new, old, columns) {
-            return Ok(new);
-        }
-        packed::unpack(old, columns, &mut self.old)?;
-        packed::unpack(new, columns, &mut self.new)?;
-        let left = helenus_model::row::RowView { row: &self.old, data: old };
-        let right = helenus_model::row::RowView { row: &self.new, data: new };
-        merge_rows(table, left, right, DeletionTime::LIVE, &mut self.merged);
-        self.packed.clear();
-        packed::pack(self.merged.view(), &mut self.packed);
-        Ok(&self.packed)
-    }
+    visible(node.value(), sequence).map(|row| unsafe { row.stored() })
 }
 
 #[cfg(all(test, loom))]

@@ -14,9 +14,11 @@
 
 use super::arena::{Arena, CHUNK_BYTES_MAX};
 use super::partition::{Bytes, Partition, copy_both};
-use super::skiplist::SkipList;
+use super::skiplist::{NodeRef, SkipList};
 use super::sync::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
+use super::work;
 use helenus_host::prefetch_lines;
+use helenus_model::byte_comparable;
 use helenus_model::token::Token;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -161,7 +163,10 @@ impl PartitionMap {
         if bucket.beside.load(Ordering::Acquire) == 0 {
             return None;
         }
-        directory.rest_from(token).take_while(|entry| entry.token == token).find(|entry| entry.key() == key)
+        let mut decorated = Vec::with_capacity(key.len() + KEY_BYTES);
+        byte_comparable::decorated_key(token, key, &mut decorated);
+        // SAFETY: entries live as long as the arena, which outlives the directory.
+        directory.rest.get(&decorated).map(|node| unsafe { node.value().0.as_ref() })
     }
 
     /// Prefetches the bucket of a token.
@@ -383,7 +388,11 @@ impl Directory {
         if bucket.beside.load(Ordering::Acquire) == 0 {
             return least;
         }
-        let mut beside = self.rest_from(self.first_token_of(number, bucket));
+        // From the place on: many entries of the bucket may lie before it.
+        let mut beside = match place {
+            Some(place) => self.rest_at(place.decorated),
+            None => self.rest_from(self.first_token_of(number, bucket)),
+        };
         let beside = beside
             .find(|entry| is_ahead(&(entry.token, entry)))
             .filter(|e| self.bucket_of(e.token) == number);
@@ -412,12 +421,30 @@ impl Directory {
     }
 
     /// The entries in `rest` from a token on.
-    fn rest_from(&self, token: Token) -> impl Iterator<Item = &Entry> {
+    fn rest_from(&self, token: Token) -> RestWalk<'_> {
         let mut first = Vec::with_capacity(16);
-        helenus_model::byte_comparable::token_bound(token, true, &mut first);
-        let from = self.rest.at_or_after(&first);
+        byte_comparable::token_bound(token, true, &mut first);
+        self.rest_at(&first)
+    }
+
+    /// The entries in `rest` from a position in ring order on.
+    fn rest_at(&self, decorated: &[u8]) -> RestWalk<'_> {
+        RestWalk(self.rest.at_or_after(decorated))
+    }
+}
+
+/// The entries of a directory's `rest`, from one on.
+struct RestWalk<'a>(Option<NodeRef<'a, Overflow>>);
+
+impl<'a> Iterator for RestWalk<'a> {
+    type Item = &'a Entry;
+
+    fn next(&mut self) -> Option<&'a Entry> {
+        let node = self.0?;
+        work::add(1);
+        self.0 = node.next();
         // SAFETY: entries live as long as the arena, which outlives the directory.
-        std::iter::successors(from, |node| node.next()).map(|node| unsafe { node.value().0.as_ref() })
+        Some(unsafe { node.value().0.as_ref() })
     }
 }
 
@@ -520,6 +547,23 @@ mod tests {
     #[test]
     fn partitions_of_spread_tokens_are_found_and_come_in_ring_order() {
         check((0..MANY).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    }
+
+    /// Keys can be made to have one token.
+    #[test]
+    fn many_partitions_of_one_token_cost_searches_and_not_scans() {
+        let (arena, map, mut maker) = (Arena::default(), PartitionMap::default(), MapWriter::default());
+        work::take();
+        for number in 0..COUNT as u32 {
+            let (key, mut decorated) = (number.to_be_bytes(), Vec::new());
+            decorated_key(Token(i64::MIN), &key, &mut decorated);
+            map.insert(&mut maker, &arena, Token(i64::MIN), &key, &decorated);
+        }
+        let inserted = work::take();
+        assert!((0..COUNT as u32).all(|number| map.get(Token(i64::MIN), &number.to_be_bytes()).is_some()));
+        assert_eq!(std::iter::successors(map.first(), |entry| map.after(entry)).count() as u64, COUNT);
+        let read = work::take();
+        assert!(inserted as u64 <= 3 * COUNT && read as u64 <= 5 * COUNT, "{inserted} and {read} steps");
     }
 
     #[test]

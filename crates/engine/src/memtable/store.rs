@@ -182,6 +182,12 @@ impl Memtable {
         self.arena.reserved_bytes()
     }
 
+    /// Memory that writes have taken, for tests that count it exactly.
+    #[cfg(test)]
+    pub(super) fn used_bytes(&self) -> usize {
+        self.arena.used_bytes()
+    }
+
     /// Statistics of all that was applied.
     pub fn stats(&self) -> MemtableStats {
         let least = |of: fn(&Stats) -> &AtomicI64, none: i64| {
@@ -201,6 +207,13 @@ impl Memtable {
             rows: sum(|stats| &stats.rows),
             writes: sum(|stats| &stats.writes),
         }
+    }
+
+    /// Whether something that is deleted or expires may have this timestamp or a later one.
+    pub(crate) fn may_have_tombstones_from(&self, timestamp_us: i64) -> bool {
+        let has_some = |stats: &Stats| stats.local_deletion_s_min.load(Ordering::Relaxed) != NO_EXPIRY;
+        let reaches = |stats: &Stats| stats.timestamp_us_max.load(Ordering::Relaxed) >= timestamp_us;
+        self.stats.iter().any(reaches) && self.stats.iter().any(has_some)
     }
 
     /// A partition by token and serialised key.

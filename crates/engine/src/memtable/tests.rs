@@ -49,6 +49,26 @@ impl Batch {
         self
     }
 
+    /// Inserts a row so large that later changes are stored as parts.
+    #[cfg(loom)]
+    pub(super) fn insert_large(mut self, c: i32, timestamp_us: i64) -> Batch {
+        let clustering = c.to_be_bytes();
+        let live = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+        self.changes.row([Some(&clustering[..])].into_iter(), live, &[], |row| {
+            row.cell(&cell("v", timestamp_us), None, &[7; 4 << 10]);
+        });
+        self
+    }
+
+    /// Writes a row's marker alone.
+    #[cfg(loom)]
+    pub(super) fn mark(mut self, c: i32, timestamp_us: i64) -> Batch {
+        let clustering = c.to_be_bytes();
+        let live = (Liveness::at(timestamp_us), DeletionTime::LIVE);
+        self.changes.row([Some(&clustering[..])].into_iter(), live, &[], |_| {});
+        self
+    }
+
     pub(super) fn set_static(mut self, timestamp_us: i64) -> Batch {
         self.changes.static_row(&[], |row| row.cell(&cell("s", timestamp_us), None, b"static"));
         self
@@ -63,7 +83,7 @@ impl Batch {
         self.delete_rows(None, timestamp_us)
     }
 
-    fn delete_rows(mut self, until: Option<i32>, timestamp_us: i64) -> Batch {
+    pub(super) fn delete_rows(mut self, until: Option<i32>, timestamp_us: i64) -> Batch {
         let until = until.map(i32::to_be_bytes);
         let end: Vec<_> = until.iter().map(|bytes| Some(&bytes[..])).collect();
         self.changes.delete_range((&[], true), (&end, false), DeletionTime { timestamp_us, local_s: 1 });
@@ -86,7 +106,7 @@ fn everything(
     reversed: bool,
 ) -> MemtableCursor {
     let filter = &Arc::new(ClusteringFilter::Slices(vec![Slice::all()]));
-    let selected = Selected { sequence, clustering_columns: 1, filter, reversed };
+    let selected = Selected { sequence, table: &Arc::new(small_table()), filter, reversed };
     MemtableCursor::new(memtable, partition, &selected, Box::default())
 }
 
@@ -255,7 +275,7 @@ fn many_range_deletions_of_one_write_take_memory_by_their_number() {
     let partition = memtable.partition_of_key(token, b"key").expect("written");
     let filter = Arc::new(ClusteringFilter::Slices(vec![Slice::all()]));
     let sequence = partition.content().sequence();
-    let selected = Selected { sequence, clustering_columns: 1, filter: &filter, reversed: false };
+    let selected = Selected { sequence, table: &table, filter: &filter, reversed: false };
     let mut cursor = MemtableCursor::new(&memtable, partition, &selected, Box::default());
     let mut markers = 0;
     while cursor.advance(&mut ()).unwrap() {

@@ -31,6 +31,7 @@ pub fn execute(
         rows_max,
         rows_filtered: 0,
         tombstones: 0,
+        left_out: 0,
         tombstone_limit: sink.tombstone_limit(),
         counted_from: (0, 0),
         interrupt,
@@ -65,14 +66,16 @@ fn read_range(
     sink: &mut dyn RowSink,
     (scratch, mut probe): (&mut ReadScratch, Option<&mut Probe>),
 ) -> Result<ReadEnd> {
-    let mut sources =
-        RangeSources::open(progress.command, view, range, (&mut scratch.cx, probe.as_deref_mut()))?;
+    let mut sources = RangeSources::open(progress.command, view, range, probe.as_deref_mut());
     let end = sources.run(progress, sink, scratch);
     if let Some(probe) = probe {
         probe.partitions += sources.partitions();
     }
     end
 }
+
+/// Partitions read by key between two deadline checks.
+const KEYS_PER_LOOK: usize = 32;
 
 fn read_keys(
     progress: &mut Progress<'_>,
@@ -83,7 +86,11 @@ fn read_keys(
 ) -> Result<ReadEnd> {
     let command = progress.command;
     let mut resume = command.resume.as_ref();
-    for key in keys {
+    for (index, key) in keys.iter().enumerate() {
+        // A partition of few rows does not look at the deadline by itself.
+        if index % KEYS_PER_LOOK == KEYS_PER_LOOK - 1 {
+            (progress.interrupt)()?;
+        }
         let (mut resumed, mut left) = (None, None);
         if let Some(at) = resume {
             if at.key != key.bytes {

@@ -2,7 +2,7 @@
 
 use super::command::{Partitions, ReadCommand};
 use super::probe::{Probe, SkipReason};
-use super::range::{has_part_of, is_outside};
+use super::range::{has_part_of, is_outside, near};
 use super::source::reason_to_skip;
 use crate::table::View;
 use helenus_model::deletion::DeletionTime;
@@ -24,15 +24,22 @@ pub fn forecast(command: &ReadCommand, view: &View) -> Probe {
                     deletion = deletion.max(content.deletion(content.sequence()));
                     probe.memtables += 1;
                 }
-                for table in &view.sstables {
+                let mut noted = 0;
+                for table in
+                    view.sstables.at(key.hash.token).filter_map(|position| view.sstables.get(position))
+                {
                     probe.note(table, reason_to_skip(table, key, &command.filter, deletion));
+                    noted += 1;
                 }
+                probe.note_elsewhere(view.sstables.len() - noted);
             }
         }
         Partitions::Range(range) => {
             let memtables = view.memtables.iter();
             probe.memtables = memtables.filter(|memtable| has_part_of(memtable, range)).count() as u64;
-            for table in &view.sstables {
+            let near = near(view, range);
+            probe.note_elsewhere(view.sstables.len() - near.len());
+            for (_, table) in near {
                 probe.note(table, is_outside(table, range).then_some(SkipReason::KeyRange));
             }
         }

@@ -7,9 +7,12 @@
 //! 3. The merge (`Merge::advance`): all other rows and all range tombstone markers.
 //!
 //! `look` checks every condition that ends the read or its page: limits, page size, deadline. It computes the number of
-//! rows until it must be called again, so that it does not run for each row.
+//! rows until it must be called again, so that it does not run for each row. Work for what is not returned (dead rows,
+//! markers, rows that deletions hide) is bounded too: a page ends after so many of them, also between two markers
+//! (`page_position`).
 
 use super::command::{ReadCommand, Resume, left_of};
+use super::page_position::PositionAhead;
 use super::scratch::ReadScratch;
 use super::sink::{RowOutcome, RowSink, TombstoneLimit};
 use super::source::AnySource;
@@ -18,7 +21,7 @@ use helenus_host::account;
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::Cell;
 use helenus_model::filter::ClusteringFilter;
-use helenus_model::merge::Merge;
+use helenus_model::merge::{Merge, MergeStep};
 use helenus_model::row::RowView;
 use helenus_model::row_batch::RowBatch;
 use helenus_model::schema::Table;
@@ -31,6 +34,11 @@ use std::ops::ControlFlow;
 /// garbage then makes progress page by page instead of running into its deadline.
 pub const PAGE_TOMBSTONES_MAX: u64 = 10_000;
 
+/// The number of dead rows, markers and rows hidden by deletions after which any page ends. Twice the tombstones at
+/// which a read fails by default (`tombstone_failure_threshold`), which must come first: Cassandra does not end a page
+/// before.
+pub const PAGE_LEFT_OUT_MAX: u64 = 200_000;
+
 /// Progress of a read, and the limits that stop it.
 pub(super) struct Progress<'a> {
     pub(super) command: &'a ReadCommand,
@@ -42,6 +50,8 @@ pub(super) struct Progress<'a> {
     pub(super) rows_filtered: u64,
     /// Dead rows and markers passed in this page.
     pub(super) tombstones: u64,
+    /// Rows that deletions hide, and markers without effect, passed in this page.
+    pub(super) left_out: u64,
     /// The most dead rows and markers before the read fails.
     pub(super) tombstone_limit: Option<TombstoneLimit>,
     /// Where the count for `tombstone_limit` last restarted: the number of the group of `TombstoneLimit::rows` rows,
@@ -78,6 +88,14 @@ struct PartitionCounters {
     left: u64,
     /// Elements since the last deadline check.
     looked: u64,
+    /// Whether the static row is a row of the answer if no other is.
+    has_static: bool,
+    /// Rows counted or refused up to the last marker.
+    rows_at_marker: u64,
+    /// Where the page can end at the next marker.
+    ahead: PositionAhead,
+    /// Where the page ends, if that is not at the element at which it ends.
+    ends_at: Option<Vec<u8>>,
 }
 
 /// What the read does after a row.
@@ -93,12 +111,14 @@ enum After {
 enum EndsAt {
     /// The read is complete.
     Complete,
-    /// The next page begins after the row.
+    /// The next page begins after the row, or at `PartitionCounters::ends_at`.
     Page,
 }
 
 /// Rows between two deadline checks.
 const ROWS_PER_LOOK: u64 = 256;
+/// Elements that a merge leaves out between two deadline checks.
+const LEFT_OUT_PER_LOOK: u64 = 256;
 
 impl Progress<'_> {
     /// Reads one partition, whose sources are in `scratch.found` before and after. `left` is the rest of the
@@ -137,7 +157,8 @@ impl Progress<'_> {
             sink.dead_static_row(found.static_row.view());
         }
         let most = left.unwrap_or(self.command.limits.per_partition);
-        let mut pace = PartitionCounters { most, continues: left.is_some(), ..PartitionCounters::default() };
+        let continues = left.is_some();
+        let mut pace = PartitionCounters { most, continues, has_static, ..PartitionCounters::default() };
         self.look(None, &mut pace, sink)?;
         // A file that was opened before a column was dropped still returns the column's values, which must not make a
         // row alive. Rows selected by name come one at a time anyway.
@@ -161,7 +182,7 @@ impl Progress<'_> {
                             Ok(After::GoOn) => return ControlFlow::Continue(()),
                             Ok(After::Leave) => Ok(None),
                             Ok(After::End(end)) => {
-                                Ok(Some(self.ended(end, key, || self.position(element), &pace)))
+                                Ok(Some(self.ended(end, key, || self.position(element), &mut pace)))
                             }
                             Err(error) => Err(error),
                         };
@@ -174,14 +195,16 @@ impl Progress<'_> {
                         }
                     }
                 }
-                if !merge.advance(cx)? {
-                    break;
-                }
-                match self.offer(merge.current(), &mut pace, sink, cx)? {
+                let after = match merge.advance_some(LEFT_OUT_PER_LOOK as usize, cx)? {
+                    MergeStep::Element => self.offer(merge.current(), &mut pace, sink, cx)?,
+                    MergeStep::LeftOut => self.leave_out(merge.current(), &mut pace, sink)?,
+                    MergeStep::Ended => break,
+                };
+                match after {
                     After::GoOn => {}
                     After::Leave => break,
                     After::End(end) => {
-                        return Ok(self.ended(end, key, || self.position(merge.current()), &pace));
+                        return Ok(self.ended(end, key, || self.position(merge.current()), &mut pace));
                     }
                 }
             }
@@ -256,11 +279,7 @@ impl Progress<'_> {
                 }
                 let after = self.look(None, pace, sink)?;
                 self.check_tombstones()?;
-                // A page ends only after a row, dead or alive, because a later read cannot resume at a marker's
-                // position.
-                let is_page = matches!(after, After::End(EndsAt::Page));
-                let is_row = matches!(element, Unfiltered::Row(_));
-                return Ok(if is_page && !is_row { After::GoOn } else { after });
+                return Ok(self.end_beside(element, after, pace));
             }
         };
         // Settles the memory that the previous row took in sources, merge and sink.
@@ -278,6 +297,39 @@ impl Progress<'_> {
             return self.look(None, pace, sink);
         }
         Ok(After::GoOn)
+    }
+
+    /// Counts elements that the merge has left out; `element` is the last of them.
+    #[cold]
+    fn leave_out(
+        &mut self,
+        element: Unfiltered<'_>,
+        pace: &mut PartitionCounters,
+        sink: &dyn RowSink,
+    ) -> Result<After> {
+        self.left_out += LEFT_OUT_PER_LOOK;
+        pace.looked += LEFT_OUT_PER_LOOK;
+        let after = self.look(None, pace, sink)?;
+        Ok(self.end_beside(element, after, pace))
+    }
+
+    /// What the read does after an element that is not part of the answer, where `look` has said `after`. If the page
+    /// should end there but cannot, the read goes on.
+    fn end_beside(&self, element: Unfiltered<'_>, after: After, pace: &mut PartitionCounters) -> After {
+        if !matches!(after, After::End(EndsAt::Page)) {
+            return after;
+        }
+        if pace.has_static && pace.given == 0 && !pace.continues {
+            // The static row is still to be given, or not, by the rows that come. A next page would not know.
+            return After::GoOn;
+        }
+        let Unfiltered::Marker(marker) = element else { return after };
+        let rows = self.rows_in_page + self.rows_filtered;
+        if std::mem::replace(&mut pace.rows_at_marker, rows) != rows {
+            pace.ahead.clear();
+        }
+        pace.ends_at = pace.ahead.at(marker, &self.command.table, self.command.reversed);
+        if pace.ends_at.is_some() { after } else { After::GoOn }
     }
 
     /// Fails if the read has passed too many tombstones.
@@ -349,11 +401,14 @@ impl Progress<'_> {
         ends: EndsAt,
         key: &[u8],
         at: impl FnOnce() -> Vec<u8>,
-        pace: &PartitionCounters,
+        pace: &mut PartitionCounters,
     ) -> PartitionEnd {
         match ends {
             EndsAt::Complete => PartitionEnd::ReadComplete,
-            EndsAt::Page => PartitionEnd::Page(self.resume(key, Some(at()), left_of(pace.most, pace.given))),
+            EndsAt::Page => {
+                let position = pace.ends_at.take().unwrap_or_else(at);
+                PartitionEnd::Page(self.resume(key, Some(position), left_of(pace.most, pace.given)))
+            }
         }
     }
 
@@ -388,7 +443,8 @@ impl Progress<'_> {
     fn page_ends(&self, sink: &dyn RowSink) -> bool {
         // Only a paged read is cut. A read without pages returns everything or fails at its deadline.
         let Some(rows) = self.command.page_rows else { return false };
-        let is_garbage = self.tombstone_limit.is_none() && self.tombstones >= PAGE_TOMBSTONES_MAX;
+        let is_garbage = self.tombstone_limit.is_none() && self.tombstones >= PAGE_TOMBSTONES_MAX
+            || self.tombstones + self.left_out >= PAGE_LEFT_OUT_MAX;
         self.rows_in_page >= rows || is_garbage || sink.is_full()
     }
 

@@ -13,6 +13,9 @@ use helenus_sstable::block::Touched;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::stopwatch::StageTimes;
 use helenus_sstable::table::SsTable;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 /// Why an SSTable was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +97,16 @@ impl SsTableCounts {
 /// The most SSTables that a probe lists one by one. Further ones count only in the sums.
 pub const SSTABLES_LISTED_MAX: usize = 1024;
 
+/// The indexes that could answer a read, and the one that was searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexChoice {
+    /// Their names, each with the mean number of rows for one value in its SSTables; `None` for a storage-attached one,
+    /// which is not estimated.
+    pub candidates: Vec<(Arc<str>, Option<i64>)>,
+    /// The name of the one that was searched.
+    pub chosen: Arc<str>,
+}
+
 /// Counts of one or more reads, and of the writes of the same statement.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
@@ -107,8 +120,12 @@ pub struct Probe {
     pub sstables: u64,
     /// SSTables skipped, summed over partitions.
     pub sstables_skipped: u64,
+    /// Those of them that nobody looked at: the index by token has excluded them. They are not in `tables`.
+    pub sstables_elsewhere: u64,
     /// The SSTables of the table one by one, newest data first, at most `SSTABLES_LISTED_MAX`.
     pub tables: Vec<SsTableCounts>,
+    /// The position of each SSTable in `tables`.
+    places: BTreeMap<Descriptor, usize>,
     /// Blocks and bytes that the sources touched.
     pub touched: Touched,
     /// Rows that the sink counted.
@@ -127,6 +144,8 @@ pub struct Probe {
     pub index_stale: u64,
     /// SSTables of indexes that were read.
     pub index_sstables: u64,
+    /// The indexes that could answer the last page that was read through one; `None` if only waits are timed.
+    pub index_choice: Option<IndexChoice>,
     /// Partitions written to.
     pub partitions_written: u64,
     /// Bytes written: keys and changes, as they go to the log and the memtable.
@@ -144,7 +163,8 @@ impl Probe {
 
     /// The number of skips for this reason, summed over partitions.
     pub fn skipped(&self, reason: SkipReason) -> u64 {
-        self.tables.iter().map(|table| table.skipped(reason)).sum()
+        let elsewhere = if reason == SkipReason::KeyRange { self.sstables_elsewhere } else { 0 };
+        self.tables.iter().map(|table| table.skipped(reason)).sum::<u64>() + elsewhere
     }
 
     /// Adds a read of index entries: its work and its time count, but its rows are not rows of the answer.
@@ -164,19 +184,25 @@ impl Probe {
         self.bytes_written += bytes.sum::<usize>() as u64;
     }
 
+    /// Records SSTables that the index by token has excluded for one partition, or for a range.
+    pub(super) fn note_elsewhere(&mut self, sstables: usize) {
+        self.sstables_skipped += sstables as u64;
+        self.sstables_elsewhere += sstables as u64;
+    }
+
     /// Records that a table was read or skipped for one partition, or for a range.
     pub(super) fn note(&mut self, table: &SsTable, skip: Option<SkipReason>) {
         match skip {
             None => self.sstables += 1,
             Some(_) => self.sstables_skipped += 1,
         }
-        let descriptor = table.descriptor();
-        let place = match self.tables.iter().position(|seen| seen.descriptor == *descriptor) {
-            Some(place) => place,
-            None if self.tables.len() >= SSTABLES_LISTED_MAX => return,
-            None => {
+        let descriptor = *table.descriptor();
+        let place = match self.places.entry(descriptor) {
+            Entry::Occupied(place) => *place.get(),
+            Entry::Vacant(_) if self.tables.len() >= SSTABLES_LISTED_MAX => return,
+            Entry::Vacant(place) => {
                 self.tables.push(SsTableCounts::new(table));
-                self.tables.len() - 1
+                *place.insert(self.tables.len() - 1)
             }
         };
         let Some(seen) = self.tables.get_mut(place) else { return };

@@ -1,4 +1,7 @@
 //! Reads a range of partitions in ring order: merges the partitions of equal key from all sources.
+//!
+//! An SSTable is opened when the read reaches its first partition, and closed behind its last one. So the work for a
+//! partition, and the memory, depend on the number of SSTables that overlap there, and not on the number in the range.
 
 use super::command::{KeyRange, PartitionKey, ReadCommand};
 use super::execute::resumed_filter;
@@ -19,8 +22,11 @@ use std::sync::Arc;
 /// The sources of a range read, each at its next partition.
 pub(super) struct RangeSources {
     memtables: Vec<MemtableRange>,
+    /// The scans that have begun and not ended, newest data first.
     scans: Vec<TableScan>,
-    end: Vec<u8>,
+    /// The SSTables that are not reached yet, with their positions in the view. The last one is the next in ring order.
+    ahead: Vec<(usize, Arc<SsTable>)>,
+    range: KeyRange,
     /// Position of the partition that an earlier page has begun; the first partition read continues it if it is the
     /// same.
     resumed: Option<Vec<u8>>,
@@ -38,6 +44,8 @@ struct MemtableRange {
 }
 
 struct TableScan {
+    /// The position of its SSTable in the view.
+    position: usize,
     /// `None` while its partition is being read: then `scratch.found` has the scan.
     scan: Option<Box<Scan>>,
     /// Whether the scan is at a partition that has not been read.
@@ -54,8 +62,8 @@ impl RangeSources {
         command: &ReadCommand,
         view: &View,
         range: &KeyRange,
-        (cx, mut probe): (&mut ReadContext, Option<&mut Probe>),
-    ) -> Result<RangeSources> {
+        mut probe: Option<&mut Probe>,
+    ) -> RangeSources {
         let mut range = range.clone();
         let mut resumed = None;
         if let Some(resume) = &command.resume {
@@ -72,21 +80,23 @@ impl RangeSources {
         if let Some(probe) = probe.as_deref_mut() {
             probe.memtables += memtables.iter().filter(|memtable| memtable.next.is_some()).count() as u64;
         }
-        let mut scans = Vec::new();
-        for table in &view.sstables {
+        let near = near(view, &range);
+        if let Some(probe) = probe.as_deref_mut() {
+            probe.note_elsewhere(view.sstables.len() - near.len());
+        }
+        let mut ahead = Vec::new();
+        for (position, table) in near {
             let outside = is_outside(table, &range);
             if let Some(probe) = probe.as_deref_mut() {
                 probe.note(table, outside.then_some(SkipReason::KeyRange));
             }
-            if outside {
-                continue;
+            if !outside {
+                ahead.push((position, table.clone()));
             }
-            let mut scan = Box::new(table.scan(&range, cx)?);
-            scan.select(command.filter.clone(), command.reversed);
-            scans.push(TableScan { scan: Some(scan), ready: false, ended: false, narrowed: false });
         }
-        let (decorated, key) = (Vec::new(), Vec::new());
-        Ok(RangeSources { memtables, scans, end: range.end, resumed, partitions: 0, decorated, key })
+        ahead.sort_by(|(_, a), (_, b)| b.first_decorated().cmp(a.first_decorated()));
+        let (scans, decorated, key) = (Vec::new(), Vec::new(), Vec::new());
+        RangeSources { memtables, scans, ahead, range, resumed, partitions: 0, decorated, key }
     }
 
     /// The number of partitions read.
@@ -139,14 +149,39 @@ impl RangeSources {
             cx.leave(choosing);
             entry.ended = !entry.ready;
         }
+        self.scans.retain(|entry| !entry.ended);
         let of_scans =
             self.scans.iter().filter(|s| s.ready).filter_map(|s| s.scan.as_ref()).map(|s| s.decorated());
         let of_memtables =
             self.memtables.iter().filter_map(|m| m.next.as_ref()).map(|(_, position)| &position[..]);
-        let Some(least) = of_scans.chain(of_memtables).min() else { return Ok(false) };
-        self.decorated.clear();
-        self.decorated.extend_from_slice(least);
-        Ok(true)
+        let mut is_found = false;
+        if let Some(least) = of_scans.chain(of_memtables).min() {
+            self.decorated.clear();
+            self.decorated.extend_from_slice(least);
+            is_found = true;
+        }
+        while let Some((_, table)) = self.ahead.last()
+            && (!is_found || table.first_decorated() <= &self.decorated[..])
+        {
+            let Some((position, table)) = self.ahead.pop() else { break };
+            let choosing = cx.enter(Stage::Index);
+            let mut scan = Box::new(table.scan(&self.range, cx)?);
+            scan.select(command.filter.clone(), command.reversed);
+            let is_ready = scan.next_partition(cx)?;
+            cx.leave(choosing);
+            if !is_ready {
+                continue;
+            }
+            if !is_found || scan.decorated() < &self.decorated[..] {
+                self.decorated.clear();
+                self.decorated.extend_from_slice(scan.decorated());
+                is_found = true;
+            }
+            let place = self.scans.partition_point(|entry| entry.position < position);
+            let entry = TableScan { position, scan: Some(scan), ready: true, ended: false, narrowed: false };
+            self.scans.insert(place, entry);
+        }
+        Ok(is_found)
     }
 
     /// Opens the sources of the partition at `decorated` into `scratch.found`. If an earlier page has begun this
@@ -173,7 +208,7 @@ impl RangeSources {
             key.extend_from_slice(partition.key());
             add_memtable(scratch, command, &filter, (&range.memtable, partition))?;
             let after = range.memtable.next(partition);
-            range.next = after.and_then(|partition| position_before(partition, &self.end));
+            range.next = after.and_then(|partition| position_before(partition, &self.range.end));
         }
         for entry in self.scans.iter_mut().filter(|entry| entry.ready) {
             if entry.scan.as_ref().is_none_or(|scan| scan.decorated() != decorated) {
@@ -190,7 +225,7 @@ impl RangeSources {
             let found = &mut scratch.found;
             found.deletion = found.deletion.max(scan.deletion());
             if let Some(row) = scan.static_row().filter(|_| command.statics) {
-                found.add_static(&command.table, row);
+                found.add_static(&command.table, row)?;
             }
             found.sources.push(AnySource::Scan(scan));
         }
@@ -225,6 +260,14 @@ impl MemtableRange {
 /// Whether a memtable has a partition of a range.
 pub(super) fn has_part_of(memtable: &Arc<Memtable>, range: &KeyRange) -> bool {
     MemtableRange::new(memtable, range).next.is_some()
+}
+
+/// The SSTables that may have partitions of a range, with their positions in the view, ascending.
+pub(super) fn near<'v>(view: &'v View, range: &KeyRange) -> Vec<(usize, &'v Arc<SsTable>)> {
+    let first = token_of(&range.start).unwrap_or(Token::MIN);
+    let last = token_of(&range.end).unwrap_or(Token::MAX);
+    let positions = view.sstables.between(first, last).into_iter();
+    positions.filter_map(|position| Some((position, view.sstables.get(position)?))).collect()
 }
 
 /// Whether a table has no partition of a range.

@@ -1,7 +1,7 @@
 //! Chooses and opens the sources of one partition: the memtables and SSTables that may hold a part of the answer.
 //!
-//! `reason_to_skip` decides for each SSTable by what is in memory: key range, Bloom filter, clustering range,
-//! timestamps. A read of at most one row also moves the opened sources to their first row, which may read blocks, and
+//! The view's index by token leaves those SSTables that may have the key; `reason_to_skip` decides for each of them by
+//! what is in memory: key range, Bloom filter, clustering range, timestamps. A read of at most one row also moves the opened sources to their first row, which may read blocks, and
 //! stops at SSTables that are too old to change the row (`newest_row`). The probe records each skipped SSTable with the
 //! reason.
 
@@ -10,11 +10,11 @@ use super::newest_row::{NewestRow, can_stop_early};
 use super::probe::{Probe, SkipReason};
 use super::scratch::ReadScratch;
 use crate::error::Result;
-use crate::memtable::{MemtableCursor, Selected};
+use crate::memtable::{MemtableCursor, RowBuffers, Selected};
 use crate::table::View;
+use helenus_host::account;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::ClusteringFilter;
-use helenus_model::packed;
 use helenus_model::reconcile::{filter_row, merge_rows};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::row_batch::RowBatch;
@@ -159,10 +159,16 @@ impl PartitionSources {
     }
 
     /// Merges a source's static row.
-    pub(super) fn add_static(&mut self, table: &Table, row: RowView<'_>) {
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(super) fn add_static(&mut self, table: &Table, row: RowView<'_>) -> Result<()> {
+        // A buffer that grows by doubling, beside the one that there is.
+        account::grow(2 * (row.data.len() + self.static_row.view().data.len()))?;
         let mut merged = RowBuf::default();
         merge_rows(table, self.static_row.view(), row, DeletionTime::LIVE, &mut merged);
         self.static_row = merged;
+        Ok(())
     }
 
     /// Whether data with timestamps up to `older_us` can no longer change the one row that is read, given the sources
@@ -220,10 +226,17 @@ pub(super) fn open(
     }
     let ReadScratch { cx, readers, found, sstables_asked, .. } = scratch;
     let is_one_row = can_stop_early(command, filter);
-    for (index, table) in view.sstables.iter().enumerate() {
+    let mut positions = view.sstables.at(key.hash.token);
+    let mut noted = 0;
+    while let Some(position) = positions.next() {
+        let Some(table) = view.sstables.get(position) else { continue };
         if is_one_row && found.hide((command, filter), table.stats().timestamp_us_max, cx)? {
-            if let Some(probe) = probe {
-                view.sstables.iter().skip(index).for_each(|older| probe.note(older, Some(SkipReason::Older)));
+            if let Some(probe) = probe.as_deref_mut() {
+                let older = std::iter::once(position).chain(positions);
+                for table in older.filter_map(|position| view.sstables.get(position)) {
+                    probe.note(table, Some(SkipReason::Older));
+                    noted += 1;
+                }
             }
             break;
         }
@@ -234,7 +247,7 @@ pub(super) fn open(
                 Some(mut reader) => {
                     found.deletion = found.deletion.max(reader.deletion());
                     if let Some(row) = reader.static_row() {
-                        found.add_static(&command.table, row);
+                        found.add_static(&command.table, row)?;
                     }
                     reader.select(filter.clone(), command.reversed);
                     if let Some(rows) = command.likely_rows() {
@@ -248,7 +261,11 @@ pub(super) fn open(
         };
         if let Some(probe) = probe.as_deref_mut() {
             probe.note(table, skip);
+            noted += 1;
         }
+    }
+    if let Some(probe) = probe {
+        probe.note_elsewhere(view.sstables.len() - noted);
     }
     found.hide_static();
     Ok(())
@@ -266,13 +283,11 @@ pub(super) fn add_memtable(
     let sequence = content.sequence();
     scratch.logged = scratch.logged.max(content.logged());
     found.deletion = found.deletion.max(content.deletion(sequence));
-    if let Some(bytes) = content.static_row(sequence).filter(|_| command.statics) {
-        let mut row = RowBuf::default();
-        packed::unpack(bytes, 0, &mut row)?;
-        found.add_static(&command.table, RowView { row: &row, data: bytes });
+    if let Some(row) = content.static_row(sequence).filter(|_| command.statics) {
+        let mut buffers = RowBuffers::default();
+        found.add_static(&command.table, row.decode((&command.table, 0), &mut buffers)?)?;
     }
-    let clustering_columns = command.table.clustering.len();
-    let selected = Selected { sequence, clustering_columns, filter, reversed: command.reversed };
+    let selected = Selected { sequence, table: &command.table, filter, reversed: command.reversed };
     let memory = scratch.cursors.pop().unwrap_or_default();
     let cursor = MemtableCursor::new(memtable, partition, &selected, memory);
     found.sources.push(AnySource::Memtable(cursor));

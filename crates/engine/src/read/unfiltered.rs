@@ -62,7 +62,7 @@ pub(crate) fn scan_unfiltered(
         resume: None,
         page_rows: None,
     };
-    let mut sources = RangeSources::open(&command, view, range, (&mut scratch.cx, None))?;
+    let mut sources = RangeSources::open(&command, view, range, None);
     while sources.next_partition(&command, &mut scratch.cx)? {
         sources.take(&command, scratch)?;
         scratch.start_merge(table, false);

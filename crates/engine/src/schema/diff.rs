@@ -104,7 +104,7 @@ impl Writer {
         }
         for (name, table) in &after.tables {
             match tables.get(name) {
-                Some(before) if before == table => {}
+                Some(before) if Arc::ptr_eq(before, table) || before == table => {}
                 // The table was dropped and created again within one change: nothing of the old one may remain.
                 Some(before) if before.id != table.id => {
                     self.table(None, table, after);

@@ -5,12 +5,14 @@
 //! before any other table is opened.
 
 mod definitions;
+mod delta;
 mod diff;
 mod load;
 mod type_text;
 
 pub(crate) use definitions::{BUILT_TABLE, system_schema};
 pub use definitions::{is_replicated_system_keyspace, is_system_keyspace, system_keyspaces};
+pub(crate) use delta::SchemaDelta;
 pub use diff::{SchemaChange, SchemaChangeKind, changes_between};
 pub use load::index_id;
 pub(crate) use load::{SchemaRow, WRITE_TIME, load_schema};

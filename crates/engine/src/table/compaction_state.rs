@@ -4,10 +4,11 @@
 //! Its lock is held only briefly, and never while another lock is taken.
 
 use super::View;
+use super::compaction_failures::{CompactionFailures, LeftOut};
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,8 +31,9 @@ pub(crate) struct CompactionState {
 struct Inner {
     /// SSTables in a compaction.
     busy: BTreeSet<Descriptor>,
-    /// SSTables that a compaction found damaged: they are not compacted until a restart.
-    damaged: BTreeSet<Descriptor>,
+    /// The same for each compaction alone.
+    inputs: Vec<BTreeSet<Descriptor>>,
+    failures: CompactionFailures,
     /// Transaction logs of running compactions, and the SSTables that each has begun to write.
     running: BTreeMap<PathBuf, BTreeSet<Descriptor>>,
     history: History,
@@ -39,8 +41,8 @@ struct Inner {
     flush_mean: Option<f64>,
     /// Requested major compactions that are not finished.
     majors: u32,
-    /// After a failure: the monotonic time of the next attempt.
-    retry_ns: u64,
+    /// The last look at which the strategy had no compaction that is small enough to interrupt a long one.
+    no_small_at: Option<SmallLook>,
     /// Revision and monotonic time of the last check that found nothing to do.
     idle_at: Option<(u64, u64)>,
     pending: u64,
@@ -72,6 +74,17 @@ pub(crate) struct Round {
     pub(crate) into_level: Option<usize>,
 }
 
+/// A look for a small compaction that found none.
+#[derive(Clone, Copy)]
+pub(crate) struct SmallLook {
+    /// The revision of the set of SSTables before it.
+    pub(crate) revision: u64,
+    /// The most bytes that were allowed.
+    pub(crate) bytes_max: u64,
+    /// The monotonic time.
+    pub(crate) at_ns: u64,
+}
+
 /// SSTables that are reserved for one compaction.
 pub(crate) struct Claim {
     pub(crate) epoch: u64,
@@ -88,6 +101,7 @@ impl CompactionState {
     /// Must be called together with the change that empties the table, while no other change is possible.
     pub(crate) fn emptied(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.with_failures(|failures| *failures = CompactionFailures::default());
         self.changed();
     }
 
@@ -112,23 +126,34 @@ impl CompactionState {
     /// Claims SSTables for a compaction; `None` if one of them is gone or taken, or if a major compaction is requested.
     pub(crate) fn claim(&self, view: &View, ids: &[Descriptor], is_major: bool) -> Option<Claim> {
         let epoch = self.epoch();
-        let find = |id: &Descriptor| view.sstables.iter().find(|sstable| sstable.descriptor() == id).cloned();
+        let sstables: HashMap<_, _> =
+            view.sstables.iter().map(|sstable| (sstable.descriptor(), sstable)).collect();
+        let find = |id: &Descriptor| sstables.get(id).map(|sstable| Arc::clone(sstable));
         let inputs: Vec<_> = ids.iter().map(find).collect::<Option<_>>()?;
         let mut inner = self.inner.lock();
-        let taken = |id: &Descriptor| inner.busy.contains(id) || inner.damaged.contains(id);
+        let taken = |id: &Descriptor| inner.busy.contains(id) || inner.failures.is_damaged(id);
         if ids.is_empty() || ids.iter().any(taken) || (inner.majors > 0 && !is_major) {
             return None;
         }
         inner.busy.extend(ids);
+        inner.inputs.push(ids.iter().copied().collect());
         Some(Claim { epoch, inputs, is_major })
     }
 
-    /// Releases SSTables.
+    /// Releases SSTables, of a whole compaction or of a part of one that goes on with fewer.
     pub(crate) fn release(&self, inputs: &[Arc<SsTable>]) {
-        let mut inner = self.inner.lock();
+        let Inner { busy, inputs: of_compactions, .. } = &mut *self.inner.lock();
         for input in inputs {
-            inner.busy.remove(input.descriptor());
+            busy.remove(input.descriptor());
+            of_compactions.iter_mut().for_each(|of| _ = of.remove(input.descriptor()));
         }
+        of_compactions.retain(|of| !of.is_empty());
+    }
+
+    /// The SSTables of each running compaction. Asked after a view was read, it misses only compactions that have ended
+    /// before and, if the revision is still the same, have changed nothing.
+    pub(crate) fn inputs(&self) -> Vec<BTreeSet<Descriptor>> {
+        self.inner.lock().inputs.clone()
     }
 
     /// Whether a compaction may go on: its inputs are still there, and no major compaction is waiting for it.
@@ -162,6 +187,11 @@ impl CompactionState {
         self.inner.lock().running.contains_key(log)
     }
 
+    /// Whether a compaction is running, which may have files of its own or begin to write some.
+    pub(crate) fn has_running(&self) -> bool {
+        !self.inner.lock().running.is_empty()
+    }
+
     /// SSTables that running compactions have begun to write.
     pub(crate) fn outputs(&self) -> BTreeSet<Descriptor> {
         self.inner.lock().running.values().flatten().copied().collect()
@@ -192,7 +222,20 @@ impl CompactionState {
                 revision != self.revision.load(Ordering::Acquire) || now_ns >= at_ns.saturating_add(often_ns)
             }
         };
-        changed && inner.majors == 0 && now_ns >= inner.retry_ns
+        changed && inner.majors == 0 && !inner.failures.is_paused(now_ns, self.revision())
+    }
+
+    /// Whether the strategy may have a compaction of at most so many bytes, which is small enough to interrupt a long one.
+    pub(crate) fn may_have_small(&self, bytes_max: u64, (now_ns, often_ns): (u64, u64)) -> bool {
+        self.inner.lock().no_small_at.is_none_or(|look| {
+            let is_old = now_ns >= look.at_ns.saturating_add(often_ns);
+            is_old || look.revision != self.revision() || look.bytes_max < bytes_max
+        })
+    }
+
+    /// Records that the strategy has none.
+    pub(crate) fn note_no_small(&self, look: SmallLook) {
+        self.inner.lock().no_small_at = Some(look);
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -200,9 +243,11 @@ impl CompactionState {
     }
 
     /// SSTables that no strategy may choose now, and the strategies' history.
-    pub(crate) fn busy_and_history(&self) -> (BTreeSet<Descriptor>, History) {
+    pub(crate) fn busy_and_history(&self, now_ns: u64) -> (BTreeSet<Descriptor>, History) {
         let inner = self.inner.lock();
-        (inner.busy.union(&inner.damaged).copied().collect(), inner.history.clone())
+        let mut busy = inner.busy.clone();
+        busy.extend(inner.failures.left_out(now_ns));
+        (busy, inner.history.clone())
     }
 
     /// Records a round of the strategy: `revision` is from before it, `now_ns` and `now_ms` are the time.
@@ -231,7 +276,7 @@ impl CompactionState {
             if !inner.busy.is_empty() {
                 return None;
             }
-            (inner.damaged.clone(), inner.history.clone())
+            (inner.failures.damaged(), inner.history.clone())
         };
         Some(choose(&damaged, &history))
     }
@@ -244,12 +289,32 @@ impl CompactionState {
         self.changed();
     }
 
-    /// Records a failure: the table is skipped until `retry_ns`, and a damaged SSTable until a restart.
-    pub(crate) fn failed(&self, retry_ns: u64, damaged: Option<Descriptor>) {
+    /// Changes what is known of failed compactions. The table is checked again after it.
+    pub(crate) fn with_failures<T>(&self, change: impl FnOnce(&mut CompactionFailures) -> T) -> T {
         let mut inner = self.inner.lock();
-        inner.retry_ns = retry_ns;
         inner.idle_at = None;
-        inner.damaged.extend(damaged);
+        inner.no_small_at = None;
+        change(&mut inner.failures)
+    }
+
+    /// Has everything that failed tried again at once, but for damaged SSTables.
+    pub(crate) fn try_again(&self) {
+        self.with_failures(CompactionFailures::try_again);
+    }
+
+    /// The bytes of free space for which the table's compactions wait, if they do.
+    pub(crate) fn room_wanted(&self) -> Option<u64> {
+        self.inner.lock().failures.room_wanted()
+    }
+
+    /// The nanoseconds until something that has failed is tried again; `None` if nothing has failed.
+    pub(crate) fn next_attempt_ns(&self, now_ns: u64) -> Option<u64> {
+        self.inner.lock().failures.next_attempt_ns(now_ns)
+    }
+
+    /// The SSTables that are not compacted because a compaction of them failed.
+    pub(crate) fn left_out(&self, now_ns: u64) -> Vec<LeftOut> {
+        self.inner.lock().failures.list(now_ns)
     }
 
     /// The estimated number of compactions that are due.

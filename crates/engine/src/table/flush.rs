@@ -2,14 +2,15 @@
 
 use crate::env::Env;
 use crate::error::Result;
-use crate::memtable::{CursorMemory, Memtable, MemtableCursor, PartitionRef, Selected};
+use crate::memtable::{
+    CursorMemory, Memtable, MemtableCursor, PartitionRef, RowBuffers, Selected, StoredRow,
+};
 use helenus_host::account::{Scope, Share, Waits};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{ClusteringFilter, Slice};
 use helenus_model::merge::Merge;
-use helenus_model::packed;
 use helenus_model::reconcile::filter_row;
-use helenus_model::row::{RowBuf, RowView};
+use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::{Source, Unfiltered};
@@ -34,6 +35,7 @@ pub(super) fn write_memtable(
     let stats = memtable.stats();
     let encoding = EncodingStats::new(stats.timestamp_us_min, stats.local_deletion_s_min, stats.ttl_s_min);
     let mut options = WriterOptions::of_table(table.clone(), stats.partitions, encoding);
+    env.journal.note_options(table, &options);
     options.host_id = Some(env.host_id);
     options.past_page_cache = past_page_cache;
     options.partition_limits = env.journal.partition_limits();
@@ -69,7 +71,7 @@ fn write_partitions(writer: &mut SsTableWriter, table: &Arc<Table>, memtable: &A
 /// Memory that is reused from partition to partition.
 struct Scratch {
     everything: Arc<ClusteringFilter>,
-    unpacked: RowBuf,
+    unpacked: RowBuffers,
     visible: RowBuf,
     rows: Merge<MemtableCursor>,
     cursors: Vec<MemtableCursor>,
@@ -81,7 +83,7 @@ impl Scratch {
     fn new(table: &Arc<Table>) -> Scratch {
         Scratch {
             everything: Arc::new(ClusteringFilter::Slices(vec![Slice::all()])),
-            unpacked: RowBuf::default(),
+            unpacked: RowBuffers::default(),
             visible: RowBuf::default(),
             rows: Merge::new(table.clone(), false, DeletionTime::LIVE, Vec::new()),
             cursors: Vec::new(),
@@ -104,28 +106,26 @@ fn write_partition(
     let place = (partition.key(), partition.decorated());
     let Scratch { everything, unpacked, visible, rows, cursors, memory, cx } = scratch;
     visible.clear();
-    if let Some(bytes) = content.static_row(sequence) {
-        packed::unpack(bytes, 0, unpacked)?;
-        filter_row(RowView { row: unpacked, data: bytes }, deletion, visible);
+    if let Some(row) = content.static_row(sequence) {
+        filter_row(row.decode((table, 0), unpacked)?, deletion, visible);
     }
-    let clustering_columns = table.clustering.len();
     let static_row = Some(visible.view()).filter(|row| !row.is_empty());
     if deletion.is_live()
         && static_row.is_none()
         && let Some(plain) = content.plain_rows(sequence)
     {
-        return write_plain(writer, place, (plain, clustering_columns), unpacked);
+        return write_plain(writer, place, (plain, table), unpacked);
     }
-    let selected = Selected { sequence, clustering_columns, filter: everything, reversed: false };
+    let selected = Selected { sequence, table, filter: everything, reversed: false };
     cursors.push(MemtableCursor::new(memtable, partition, &selected, memory.take().unwrap_or_default()));
     rows.restart(table, false, deletion, cursors);
-    let mut more = rows.advance(cx)?;
+    let mut more = rows.advance(cx).map_err(|error| error.of_partition(place.0))?;
     let holds_something = more || !deletion.is_live() || static_row.is_some();
     if holds_something {
         writer.begin_decorated(place, &KeyHash::of(place.0), deletion, static_row)?;
         while more {
             writer.add(<Merge<MemtableCursor> as Source<ReadContext>>::current(rows))?;
-            more = rows.advance(cx)?;
+            more = rows.advance(cx).map_err(|error| error.of_partition(place.0))?;
         }
         writer.end_partition()?;
     }
@@ -138,15 +138,12 @@ fn write_partition(
 fn write_plain<'a>(
     writer: &mut SsTableWriter,
     (key, decorated): (&[u8], &[u8]),
-    (rows, clustering_columns): (impl Iterator<Item = (&'a [u8], &'a [u8])>, usize),
-    row: &mut RowBuf,
+    (rows, table): (impl Iterator<Item = (&'a [u8], StoredRow<'a>)>, &Table),
+    buffers: &mut RowBuffers,
 ) -> Result<bool> {
     let mut has_begun = false;
-    for (ordered, packed) in rows {
-        packed::unpack(packed, clustering_columns, row)?;
-        row.key.clear();
-        row.key.extend_from_slice(ordered);
-        let view = RowView { row, data: packed };
+    for (ordered, stored) in rows {
+        let view = stored.decode_with_key((table, table.clustering.len()), ordered, buffers)?;
         if view.is_empty() {
             continue;
         }

@@ -6,7 +6,7 @@
 //!
 //! 1. The memtables are sealed. The log is synced up to all their records.
 //! 2. The folders are synced. Then each table's transaction log records ADD and is synced.
-//! 3. The files are written and synced, and so are their names.
+//! 3. The files are written and synced, and so are their names. Tables with indexes announce them (`indexed_files`).
 //! 4. COMMIT is synced; then the transaction logs are removed.
 //! 5. One log record notes the flushed positions of all tables and is synced; then the views change.
 //!
@@ -16,13 +16,14 @@
 
 use super::TableStore;
 use super::flush::write_memtable;
-use super::store::{Unfinished, open_sstable};
+use super::store::{Sealed, Unfinished, open_sstable};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::folder::make_folders_below;
 use crate::journal::Event;
+use crate::log_position::LogPosition;
 use crate::memtable::Memtable;
-use helenus_model::schema::Table;
+use helenus_model::schema::{Table, TableId};
 use helenus_sstable::component::Component;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
@@ -52,6 +53,8 @@ struct Part {
     transaction: Option<TransactionLog>,
     /// Whether its COMMIT may be on the disk.
     may_count: bool,
+    /// The change as it was announced, for a table with indexes.
+    change: Option<u64>,
     unsynced: Option<Unsynced>,
     /// Whether there is an SSTable. There is none if all data was deleted again.
     is_file: bool,
@@ -143,6 +146,7 @@ impl<'a> Flush<'a> {
             descriptor: Descriptor::new(env.next_sstable_id()),
             transaction: None,
             may_count: false,
+            change: None,
             unsynced: None,
             is_file: false,
             sstable: None,
@@ -151,8 +155,8 @@ impl<'a> Flush<'a> {
     }
 
     /// Records that the table is flushed completely. Returns false, so that the table leaves the group.
-    fn end(&self, env: &Env) -> bool {
-        self.store.troubles.flushed(None, env.host.clock.monotonic_ns());
+    fn end(&self) -> bool {
+        self.store.troubles.flushed();
         false
     }
 
@@ -165,6 +169,7 @@ impl<'a> Flush<'a> {
         self.changing.files = false;
         let (store, Some(part)) = (self.store, &self.written) else { return };
         store.view.rcu(|view| view.with_flushed(&part.memtable, part.sstable.clone()));
+        store.end_change(part.change);
         if let Some(sstable) = &part.sstable {
             store.compaction.flushed(sstable.data_bytes());
             store.compaction.changed();
@@ -206,35 +211,58 @@ impl<'s> Group<'s> {
     fn run(&mut self, mut group: Vec<Flush<'s>>) {
         let env = self.env;
         group.retain(|flush| !flush.store.is_dropped());
+        let mut empty = Vec::new();
         self.each(&mut group, |flush| {
             flush.store.finish(env, &mut flush.changing)?;
-            flush.store.seal_current(env);
+            if let Sealed::Nothing(position) = flush.store.seal_current(env) {
+                empty.push((flush.store.table().id, position));
+            }
             Ok(())
         });
+        self.note_empty(&empty);
         // Oldest first, so that the flushed position only grows. Mostly there is one sealed memtable.
         loop {
-            group.retain_mut(|flush| flush.take_oldest(env) || flush.end(env));
+            group.retain_mut(|flush| flush.take_oldest(env) || flush.end());
             if group.is_empty() {
                 return;
             }
             let begun_ns = env.host.clock.monotonic_ns();
-            let ready = Error::contain(|| self.make_ready(&mut group));
+            self.make_folders(&mut group);
+            let ready = Error::contain(|| self.sync_log());
             self.all(&mut group, ready);
             self.write(&mut group);
             self.count(&mut group, begun_ns);
         }
     }
 
-    /// Makes the folders and syncs the log, because no SSTable may be durable before the log records of its content.
-    /// Otherwise a crash could leave a part of a mutation of several tables, or a column that the recovered schema does
-    /// not know.
-    fn make_ready(&self, group: &mut [Flush<'s>]) -> Result<()> {
+    /// Tells the log which tables have nothing to flush: otherwise their records, which were truncated or cannot be
+    /// applied, would keep it for ever. A failure loses nothing, and the next flush tries again.
+    fn note_empty(&self, empty: &[(TableId, LogPosition)]) {
+        if let Some(log) = &self.env.log {
+            let _ = Error::contain(|| log.mark_empty(empty));
+        }
+    }
+
+    /// Makes the folders, all at once or, if that fails, one by one: only the tables whose own folder cannot be made leave
+    /// the group.
+    fn make_folders(&mut self, group: &mut Vec<Flush<'s>>) {
         let env = self.env;
+        let make = |folders: &[&Path]| make_folders_below(&*env.host.disk, &env.dir, folders);
         let new = group.iter().filter(|flush| !flush.changing.folder_lasts);
         let folders: Vec<&Path> = new.map(|flush| flush.store.folder()).collect();
-        make_folders_below(&*env.host.disk, &env.dir, &folders)?;
+        if Error::contain(|| make(&folders)).is_err() {
+            self.each(group, |flush| match flush.changing.folder_lasts {
+                true => Ok(()),
+                false => make(&[flush.store.folder()]),
+            });
+        }
         group.iter_mut().for_each(|flush| flush.changing.folder_lasts = true);
-        match &env.log {
+    }
+
+    /// Syncs the log, because no SSTable may be durable before the log records of its content. Otherwise a crash could
+    /// leave a part of a mutation of several tables, or a column that the recovered schema does not know.
+    fn sync_log(&self) -> Result<()> {
+        match &self.env.log {
             Some(log) => log.sync_up_to(log.position()),
             None => Ok(()),
         }
@@ -269,6 +297,15 @@ impl<'s> Group<'s> {
     /// Steps 4 and 5: commits the transactions, notes the flush in the log, and changes the views.
     fn count(&mut self, group: &mut Vec<Flush<'s>>, begun_ns: u64) {
         let env = self.env;
+        self.each(group, |flush| {
+            let store = flush.store;
+            let part = flush.part()?;
+            if part.is_file {
+                // Earlier changes were finished when the group began.
+                part.change = store.begin_change((&[part.descriptor], &[]), true)?;
+            }
+            Ok(())
+        });
         self.each(group, |flush| {
             let part = flush.part()?;
             part.may_count = true;
@@ -336,7 +373,9 @@ impl<'s> Group<'s> {
     }
 
     fn tell(&self, store: &TableStore, error: &Error) {
-        store.troubles.flushed(Some(error.to_string()), self.env.host.clock.monotonic_ns());
+        let bytes = store.view().memtables.iter().map(|memtable| memtable.bytes()).sum();
+        let memory = (&self.env.memory, bytes);
+        store.troubles.flush_failed(error.to_string(), self.env.host.clock.monotonic_ns(), memory);
         self.env.work.flush_failures.fetch_add(1, Ordering::Relaxed);
         self.env.journal.note(&Event::FlushFailed { table: &store.table(), error });
     }

@@ -68,6 +68,10 @@ impl TableStore {
             return Ok(Replaced::Discarded);
         }
         let Some(log) = transaction.as_mut() else { return Ok(Replaced::Discarded) };
+        let names =
+            |of: &[Arc<SsTable>]| -> Vec<Descriptor> { of.iter().map(|one| *one.descriptor()).collect() };
+        let is_tidy = !changing.files && changing.replacing.is_empty();
+        let change = self.begin_change((&names(written), &names(&claim.inputs)), is_tidy)?;
         // After a panic it is unknown as well whether the commit took effect.
         if let Err(error) = Error::contain(|| Ok(log.commit()?)) {
             self.compaction.end(log.path(), true);
@@ -77,7 +81,8 @@ impl TableStore {
             let _ = self.finish(env, &mut changing);
             return Err(error);
         }
-        self.swap(&claim.inputs, written);
+        self.swap(env, &claim.inputs, written);
+        self.end_change(change);
         Ok(Replaced::Done)
     }
 
@@ -89,46 +94,44 @@ impl TableStore {
         if is_tidy || self.is_dropped() { Ok(()) } else { self.finish(env, &mut changing) }
     }
 
-    fn swap(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) {
+    /// Whether the set of SSTables is being changed, by a flush for example.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.changing.try_lock().is_none()
+    }
+
+    fn swap(&self, env: &Env, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) {
         self.view.rcu(|view| view.with_replaced(old, new));
+        env.obsolete.add(&self.table(), old);
         self.compaction.changed();
     }
 
     /// Decides by the SSTables in a recovered folder whether replacements with an unknown commit took effect.
-    pub(super) fn settle(&self, changing: &mut Unfinished, found: &BTreeSet<Descriptor>) {
+    pub(super) fn settle(&self, env: &Env, changing: &mut Unfinished, found: &BTreeSet<Descriptor>) {
         for Replacing { old, new } in std::mem::take(&mut changing.replacing) {
             let any = |of: &[Arc<SsTable>]| of.iter().any(|sstable| found.contains(sstable.descriptor()));
             // Recovery has removed either the old or the new ones. If nothing was written, only the old ones can tell.
             if any(&new) || (new.is_empty() && !any(&old)) {
-                self.swap(&old, &new);
+                self.swap(env, &old, &new);
             }
             self.compaction.release(&old);
         }
     }
-
-    /// Removes the folder of a dropped table if it is empty. Called by the drop, and by a compaction that was under
-    /// way.
-    pub(crate) fn remove_empty_folder(&self, env: &Env) -> Result<()> {
-        let disk = &env.host.disk;
-        if !disk.is_dir(&self.folder) || !disk.list(&self.folder).is_ok_and(|left| left.is_empty()) {
-            return Ok(());
-        }
-        match disk.remove_dir(&self.folder) {
-            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(Error::io("remove", &self.folder)),
-        }
-    }
 }
 
-/// Records the removal of an SSTable in the transaction, with the number of its files in the folder.
+/// Records the removal of an SSTable in the transaction, with the number of its files in the folder. `files` are those of
+/// the folder, sorted.
 pub(super) fn note_removed(
     transaction: &mut TransactionLog,
     descriptor: &Descriptor,
     files: &[PathBuf],
 ) -> Result<()> {
     let prefix = descriptor.prefix();
-    let name = |path: &&PathBuf| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix))
-    };
-    Ok(transaction.remove(descriptor, files.iter().filter(name).count(), 0)?)
+    let start = files.partition_point(|path| name_bytes(path) < prefix.as_bytes());
+    let its = files.iter().skip(start).take_while(|path| name_bytes(path).starts_with(prefix.as_bytes()));
+    let count = its.count();
+    Ok(transaction.remove(descriptor, count, 0)?)
+}
+
+fn name_bytes(path: &Path) -> &[u8] {
+    path.file_name().map_or(&[], |name| name.as_encoded_bytes())
 }

@@ -4,7 +4,7 @@
 
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::folder::{make_folder_below, remove_all};
+use crate::folder::{make_folder_below, remove_all, uuid_of_name};
 use helenus_host::Disk;
 use helenus_model::schema::{Schema, Table};
 use helenus_sstable::component::Component;
@@ -31,15 +31,18 @@ pub(crate) fn finish_imports(env: &Env, schema: &Schema) -> Result<Vec<Arc<Table
         return Ok(changed);
     }
     for path in disk.list(&folder).map_err(Error::io("list", &folder))? {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.ends_with(READY) {
+        // An import makes a folder, and its owner may keep other files beside it.
+        let is_own =
+            |suffix| uuid_of_name(&path, suffix).is_some() && disk.is_dir(&path) && !disk.is_link(&path);
+        let is_ready = is_own(READY);
+        if is_ready {
             for keyspace in disk.list(&path).map_err(Error::io("list", &path))? {
                 for from in disk.list(&keyspace).map_err(Error::io("list", &keyspace))? {
                     changed.extend(finish_table(env, schema, &from)?);
                 }
             }
         }
-        if name.ends_with(READY) || name.ends_with(STAGING) {
+        if is_ready || is_own(STAGING) {
             remove_all(&**disk, &path)?;
         }
     }
@@ -106,14 +109,29 @@ pub(super) fn link_all(
 /// start imports its files again. Otherwise a power failure could bring back data that a compaction, a truncate or a
 /// delete has removed from the table since.
 pub(super) fn retire(disk: &dyn Disk, folder: &Path) -> Result<()> {
-    if !disk.is_dir(folder) {
-        return Ok(());
-    }
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let retired = folder.with_file_name(format!("{name}{RETIRED}"));
-    disk.rename(folder, &retired).map_err(Error::io("rename", folder))?;
-    if let Some(parent) = folder.parent() {
+    if disk.is_dir(folder) {
+        disk.rename(folder, &retired).map_err(Error::io("rename", folder))?;
+    }
+    // Also if an earlier attempt has renamed it and failed here.
+    if let Some(parent) = folder.parent().filter(|parent| disk.is_dir(parent)) {
         disk.sync_dir(parent).map_err(Error::io("sync", parent))?;
     }
     remove_all(disk, &retired)
+}
+
+/// Removes the folder of an import once all its parts are retired.
+pub(crate) fn clear_import(disk: &dyn Disk, ready: &Path) -> Result<()> {
+    if !disk.is_dir(ready) {
+        return Ok(());
+    }
+    for keyspace in disk.list(ready).map_err(Error::io("list", ready))? {
+        let parts = disk.list(&keyspace).map_err(Error::io("list", &keyspace))?;
+        let is_retired = |part: &PathBuf| part.to_str().is_some_and(|name| name.ends_with(RETIRED));
+        if !parts.iter().all(is_retired) {
+            return Ok(());
+        }
+    }
+    remove_all(disk, ready)
 }

@@ -1,8 +1,11 @@
 //! The storage of one table: opens it, truncates it, and coordinates the changes of its set of sources.
 
 use super::compaction_state::CompactionState;
+use super::dropped::{INDEX_FOLDER_PREFIX, remove_file};
 use super::failures::TableFailures;
 use super::flush_group::flush_one;
+use super::import::ImportPart;
+use super::indexed_files::IndexedFiles;
 use super::indexes::{BuildGuard, TableIndexes};
 use super::replace::note_removed;
 use super::{Unreadable, View};
@@ -10,7 +13,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::journal::Event;
 use crate::log_position::LogPosition;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use helenus_model::index::IndexLayout;
 use helenus_model::schema::{Table, TableId};
 use helenus_sstable::component::Component;
@@ -35,11 +38,11 @@ pub struct TableStore {
     pub(crate) troubles: TableFailures,
     /// Its secondary indexes.
     indexes: ArcSwap<TableIndexes>,
-    dropped: AtomicBool,
-    /// An import failed half-way: the next start adds SSTables to this table.
-    expects_files: AtomicBool,
+    pub(super) dropped: AtomicBool,
     /// Decides whether an index build has seen all rows.
     pub(crate) passes: Mutex<BuildGuard>,
+    /// Where changes of the set of SSTables are announced: for a table with complete indexes and for their hidden tables.
+    pub(super) indexed_files: ArcSwapOption<IndexedFiles>,
 }
 
 /// The storage of tables by their ids.
@@ -55,6 +58,12 @@ pub(super) struct Unfinished {
     pub(super) files: bool,
     /// The log position of a TRUNCATE that the log does not record as finished yet.
     truncated: Option<LogPosition>,
+    /// The table was truncated or dropped, and its files are left.
+    is_emptied: bool,
+    /// The first of `imports`, which began before that and are given up with it.
+    pub(super) given_up: usize,
+    /// Parts of imports that failed half-way.
+    pub(super) imports: Vec<ImportPart>,
     /// Compactions whose COMMIT failed, so that it is unknown whether it took effect.
     pub(super) replacing: Vec<Replacing>,
 }
@@ -63,6 +72,17 @@ pub(super) struct Unfinished {
 pub(super) struct Replacing {
     pub(super) old: Vec<Arc<SsTable>>,
     pub(super) new: Vec<Arc<SsTable>>,
+}
+
+/// The most bytes of an empty memtable that is kept.
+pub(crate) const EMPTY_BYTES_MAX: usize = 1 << 20;
+
+/// What a table has in memory when its current memtable is sealed.
+pub(super) enum Sealed {
+    /// Sealed memtables.
+    Memtables,
+    /// Nothing: all writes up to this log position are in SSTables, or void.
+    Nothing(LogPosition),
 }
 
 impl TableStore {
@@ -89,7 +109,7 @@ impl TableStore {
                 unreadable.push(Unreadable { descriptor: None, error: Arc::new(error) });
             }
         }
-        Ok(TableStore {
+        let store = TableStore {
             table: ArcSwap::new(table.clone()),
             view: ArcSwap::from_pointee(View { unreadable, ..View::new(&env.memory, sstables) }),
             folder,
@@ -98,14 +118,22 @@ impl TableStore {
             troubles: TableFailures::default(),
             indexes: ArcSwap::default(),
             dropped: AtomicBool::new(false),
-            expects_files: AtomicBool::new(false),
             passes: Mutex::default(),
-        })
+            indexed_files: ArcSwapOption::empty(),
+        };
+        // A DROP may have begun before the last run ended; the table is still there.
+        store.unmark_dropping(env)?;
+        Ok(store)
     }
 
     /// The current definition of the table.
     pub fn table(&self) -> Arc<Table> {
         self.table.load_full()
+    }
+
+    /// The same for a short use: takes no reference count.
+    pub(crate) fn table_briefly(&self) -> arc_swap::Guard<Arc<Table>> {
+        self.table.load()
     }
 
     /// The sources at this moment.
@@ -118,9 +146,15 @@ impl TableStore {
         self.view.load()
     }
 
-    /// Replaces the table's definition by a changed one.
-    pub(crate) fn redefine(&self, table: &Arc<Table>) {
-        self.table.store(table.clone());
+    /// Replaces the table's definition by a changed one. Returns whether its compactions may be others now.
+    pub(crate) fn redefine(&self, table: &Arc<Table>) -> bool {
+        let before = self.table.swap(table.clone());
+        let (old, new) = (&before.options, &table.options);
+        let is_changed = old.compaction != new.compaction || old.gc_grace_seconds != new.gc_grace_seconds;
+        if is_changed {
+            self.compaction.changed();
+        }
+        is_changed
     }
 
     /// Its secondary indexes at this moment.
@@ -135,16 +169,6 @@ impl TableStore {
 
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
-    }
-
-    /// Records that the next start will add SSTables to this table which no read sees yet.
-    pub(crate) fn expect_files(&self) {
-        self.expects_files.store(true, Ordering::Release);
-    }
-
-    /// Whether the next start will add SSTables. An index built from the present rows would be incomplete then.
-    pub(crate) fn expects_files(&self) -> bool {
-        self.expects_files.load(Ordering::Acquire)
     }
 
     /// Flushes all memtables at somebody's request. Returns the number of SSTables written.
@@ -164,26 +188,36 @@ impl TableStore {
         env.journal.note(&Event::Flushed { table: &self.table(), bytes, took_ns });
     }
 
-    /// Seals the current memtable and puts an empty one before it, unless the current one is empty.
-    pub(super) fn seal_current(&self, env: &Env) -> bool {
+    /// Seals the current memtable and puts an empty one before it, unless the current one is empty. Returns the log
+    /// position up to which the table has nothing in memory, if that is so without a flush.
+    pub(super) fn seal_current(&self, env: &Env) -> Sealed {
         // While the gate is closed, no write is between its log record and its memtable. So the position covers all
         // writes in the memtable.
         let _gate = env.gate.close();
         let view = self.view.load_full();
-        if view.current().is_empty() {
-            return false;
-        }
         let position = env.log.as_ref().map_or(LogPosition::START, |log| log.position());
-        view.current().seal(position);
-        self.view.store(Arc::new(view.with_new_memtable(&env.memory, env.timestamps.last_us())));
-        true
+        if view.is_flushed() {
+            if view.current().bytes() > EMPTY_BYTES_MAX {
+                // Writes that the log refused have left partitions in it, and no flush would free their memory.
+                let mut next = view.with_new_memtable(&env.memory, env.timestamps.last_us());
+                next.memtables.remove(1);
+                self.view.store(Arc::new(next));
+            }
+            return Sealed::Nothing(position);
+        }
+        if !view.current().is_empty() {
+            view.current().seal(position);
+            self.view.store(Arc::new(view.with_new_memtable(&env.memory, env.timestamps.last_us())));
+        }
+        Sealed::Memtables
     }
 
     /// Replaces the current memtable by a new one even if it is empty. The new one assigns timestamps from the last
     /// server timestamp on, even if that was set back.
     pub(crate) fn replace_memtable(&self, env: &Env) {
         let _changing = self.changing.lock();
-        if self.seal_current(env) {
+        if !self.view.load().current().is_empty() {
+            self.seal_current(env);
             return;
         }
         let _gate = env.gate.close();
@@ -240,22 +274,28 @@ impl TableStore {
         if changing.files && disk.is_dir(&self.folder) {
             recover_except(&**disk, &self.folder, &|log| self.compaction.is_running(log))?;
             let mut useless = descriptors(env, &self.folder)?;
-            self.settle(changing, &useless);
+            self.settle(env, changing, &useless);
+            let files = disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
             // Must be asked after the folder was listed. An SSTable is one of these outputs from before its first file
             // exists until it is in the view or removed.
-            for descriptor in self.compaction.outputs() {
-                useless.remove(&descriptor);
-            }
+            let mut needed: BTreeSet<Descriptor> = self.compaction.outputs().into_iter().collect();
             let view = self.view.load();
-            for sstable in &view.sstables {
-                useless.remove(sstable.descriptor());
+            needed.extend(view.sstables.iter().map(|sstable| *sstable.descriptor()));
+            needed.extend(view.unreadable.iter().filter_map(|unreadable| unreadable.descriptor));
+            if changing.is_emptied {
+                self.remove_void(env, &files, &needed)?;
+            } else {
+                useless.retain(|descriptor| !needed.contains(descriptor));
+                self.remove_files(env, (&useless, &files))?;
             }
-            for descriptor in view.unreadable.iter().filter_map(|unreadable| unreadable.descriptor) {
-                useless.remove(&descriptor);
-            }
-            self.remove_files(env, &useless)?;
         }
         changing.files = false;
+        if changing.is_emptied {
+            // Before the TRUNCATE is marked as done: a start before that removes the files of an import too.
+            self.abandon_imports(env, changing)?;
+            self.note_emptied();
+            changing.is_emptied = false;
+        }
         if let (Some(log), Some(position)) = (&env.log, changing.truncated) {
             log.mark_flushed(&[(self.table().id, position)])?;
         }
@@ -265,17 +305,6 @@ impl TableStore {
 
     /// Truncates the table during replay: removes everything flushed so far.
     pub(crate) fn truncate_replayed(&self, env: &Env) -> Result<()> {
-        self.empty(env)
-    }
-
-    /// Removes the table's files and folder for good.
-    pub(crate) fn drop_files(&self, env: &Env) -> Result<()> {
-        self.dropped.store(true, Ordering::Release);
-        self.empty(env)?;
-        self.remove_empty_folder(env)
-    }
-
-    fn empty(&self, env: &Env) -> Result<()> {
         let mut changing = self.changing.lock();
         {
             let _gate = env.gate.close();
@@ -288,30 +317,54 @@ impl TableStore {
 
     /// Makes the view empty. The outputs of running compactions, and of earlier ones with an unknown commit, are
     /// discarded.
-    fn empty_view(&self, env: &Env, changing: &mut Unfinished, emptied_at: Option<LogPosition>) {
+    pub(super) fn empty_view(&self, env: &Env, changing: &mut Unfinished, emptied_at: Option<LogPosition>) {
         let (figures, emptied_at) =
             (self.view.load().figures.clone(), emptied_at.unwrap_or(LogPosition::START));
-        let view = View { figures, emptied_at, ..View::new(&env.memory, Vec::new()) };
-        self.view.store(Arc::new(view));
+        let awaits_files = !changing.imports.is_empty();
+        let view = View { figures, emptied_at, awaits_files, ..View::new(&env.memory, Vec::new()) };
+        let before = self.view.swap(Arc::new(view));
+        env.obsolete.add(&self.table(), &before.sstables);
+        changing.is_emptied = true;
+        changing.given_up = changing.imports.len();
         self.compaction.emptied();
+        self.troubles.flushed();
         for replacing in std::mem::take(&mut changing.replacing) {
             self.compaction.release(&replacing.old);
         }
     }
 
     /// Removes the files of these SSTables. Readers with an older view still have them open.
-    fn remove_files(&self, env: &Env, sstables: &BTreeSet<Descriptor>) -> Result<()> {
+    fn remove_files(&self, env: &Env, (sstables, files): (&BTreeSet<Descriptor>, &[PathBuf])) -> Result<()> {
         if sstables.is_empty() {
             return Ok(());
         }
-        let files = env.host.disk.list(&self.folder).map_err(Error::io("list", &self.folder))?;
         let mut transaction = self.begin(env, Operation::Remove);
         for descriptor in sstables {
-            note_removed(&mut transaction, descriptor, &files)?;
+            note_removed(&mut transaction, descriptor, files)?;
         }
         transaction.commit()?;
         transaction.finish()?;
         Ok(())
+    }
+
+    /// Removes the files of all SSTables of an emptied table but the needed ones. The record of the TRUNCATE is in the log
+    /// and not marked as done, so a start empties the table again; that needs no transaction, for which a full disk has no
+    /// room. Data.db goes last, because a start finds an SSTable by it.
+    fn remove_void(&self, env: &Env, files: &[PathBuf], needed: &BTreeSet<Descriptor>) -> Result<()> {
+        let (disk, mut data) = (&*env.host.disk, Vec::new());
+        for path in files {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            match Descriptor::parse(name) {
+                Some((descriptor, _)) if needed.contains(&descriptor) => {}
+                Some((_, component)) if component == Component::Data.name() => data.push(path),
+                Some(_) => remove_file(disk, path)?,
+                None => {}
+            }
+        }
+        data.into_iter().try_for_each(|path| remove_file(disk, path))?;
+        // Even if nothing was left: a process that died may have removed the files without this sync, and a power cut
+        // would bring them back after the log has forgotten the TRUNCATE.
+        disk.sync_dir(&self.folder).map_err(Error::io("sync", &self.folder))
     }
 
     /// Begins a transaction in the table's folder.
@@ -323,7 +376,7 @@ impl TableStore {
 /// The most bytes of an index's name in the name of its folder, so that the folder's name is no longer than file
 /// systems allow. Cassandra limits table names for this reason, but not index names, which contain the names of the
 /// table and the column.
-const INDEX_NAME_SHOWN_MAX: usize = 255 - ".helenus-".len() - "-".len() - 32;
+const INDEX_NAME_SHOWN_MAX: usize = 255 - INDEX_FOLDER_PREFIX.len() - "-".len() - 32;
 
 /// A table's folder. The hidden table of an index has a folder inside its base table's folder, under a name that
 /// Cassandra ignores and that is never reused.
@@ -334,7 +387,7 @@ fn folder_of(env: &Env, table: &Table, index: Option<&IndexLayout>) -> PathBuf {
         None => folder,
         Some(index) => {
             let name = index.index.name.get(..INDEX_NAME_SHOWN_MAX).unwrap_or(&index.index.name);
-            folder.join(format!(".helenus-{name}-{}", table.id.0.simple()))
+            folder.join(format!("{INDEX_FOLDER_PREFIX}{name}-{}", table.id.0.simple()))
         }
     }
 }
@@ -346,7 +399,9 @@ fn is_of_its_files(error: &helenus_sstable::Error) -> bool {
     match error {
         helenus_sstable::Error::Corrupt { .. } | helenus_sstable::Error::Unsupported { .. } => true,
         helenus_sstable::Error::Io { source, .. } => matches!(source.kind(), NotFound | UnexpectedEof),
-        helenus_sstable::Error::WouldBlock | helenus_sstable::Error::NoMemory(_) => false,
+        helenus_sstable::Error::WouldBlock
+        | helenus_sstable::Error::NoMemory(_)
+        | helenus_sstable::Error::RowTooLarge { .. } => false,
     }
 }
 

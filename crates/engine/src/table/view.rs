@@ -1,11 +1,15 @@
 //! A view: the memtables and SSTables of a table at one moment.
 
+use super::token_index::{Matches, TokenIndex};
 use crate::error::{Error, Result};
 use crate::log_position::LogPosition;
 use crate::memtable::{MemoryAccount, Memtable};
 use crate::metrics::TableMetrics;
+use helenus_model::token::Token;
 use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The sources of a table at one moment. A change replaces the whole view; the holder of a view keeps its files open.
@@ -14,10 +18,12 @@ pub struct View {
     /// Newest first. The first receives the writes; the others are being flushed.
     pub memtables: Vec<Arc<Memtable>>,
     /// Newest data first: by greatest timestamp.
-    pub sstables: Vec<Arc<SsTable>>,
+    pub sstables: SsTables,
     /// SSTables that could not be opened. Their content is unknown, so reads fail, and nothing may be purged that one
     /// of them could still contain.
     pub unreadable: Vec<Unreadable>,
+    /// An import failed half-way, and its SSTables will come. Nothing may be purged that one of them could contain.
+    pub(crate) awaits_files: bool,
     /// The table's metrics of reads and writes.
     pub figures: Arc<TableMetrics>,
     /// The log position after the record that truncated the table; `LogPosition::START` if the table was not truncated
@@ -34,13 +40,95 @@ pub struct Unreadable {
     pub error: Arc<helenus_sstable::Error>,
 }
 
+/// The SSTables of a view, newest data first. Cloning shares them.
+#[derive(Clone)]
+pub struct SsTables(Arc<Ordered>);
+
+struct Ordered {
+    list: Vec<Arc<SsTable>>,
+    /// `None` for so few SSTables that looking at each costs less.
+    index: Option<TokenIndex>,
+}
+
+/// The fewest SSTables of a table with an index by token.
+const INDEXED_MIN: usize = 8;
+
+impl SsTables {
+    fn new(mut list: Vec<Arc<SsTable>>) -> SsTables {
+        list.sort_by_key(|table| std::cmp::Reverse(table.stats().timestamp_us_max));
+        let index = (list.len() >= INDEXED_MIN).then(|| {
+            let tokens: Vec<_> = list.iter().map(|table| table.tokens()).collect();
+            TokenIndex::new(&tokens)
+        });
+        SsTables(Arc::new(Ordered { list, index }))
+    }
+
+    /// Positions of the SSTables that may have partitions with a token, ascending: newest data first. The ends of an
+    /// SSTable's range are not compared by key.
+    #[inline]
+    pub fn at(&self, token: Token) -> Positions<'_> {
+        match &self.0.index {
+            None => Positions::All(0..self.0.list.len()),
+            Some(index) => Positions::Found(Found(index.containing(token))),
+        }
+    }
+
+    /// The same for partitions with a token from `first` to `last`, both included.
+    pub fn between(&self, first: Token, last: Token) -> Vec<usize> {
+        match &self.0.index {
+            None => (0..self.0.list.len()).collect(),
+            Some(index) => index.overlapping(first, last).into_iter().map(|number| number as usize).collect(),
+        }
+    }
+}
+
+impl Deref for SsTables {
+    type Target = [Arc<SsTable>];
+
+    fn deref(&self) -> &[Arc<SsTable>] {
+        &self.0.list
+    }
+}
+
+impl<'a> IntoIterator for &'a SsTables {
+    type Item = &'a Arc<SsTable>;
+    type IntoIter = std::slice::Iter<'a, Arc<SsTable>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.list.iter()
+    }
+}
+
+/// Positions of SSTables in a view.
+pub enum Positions<'a> {
+    /// All of them.
+    All(Range<usize>),
+    /// Those that the index by token has found.
+    Found(Found<'a>),
+}
+
+/// Positions that the index by token has found.
+pub struct Found<'a>(Matches<'a>);
+
+impl Iterator for Positions<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        match self {
+            Positions::All(range) => range.next(),
+            Positions::Found(found) => found.0.next().map(|number| number as usize),
+        }
+    }
+}
+
 impl View {
     /// A view of files only, with an empty memtable.
-    pub fn new(account: &MemoryAccount, mut sstables: Vec<Arc<SsTable>>) -> View {
-        order(&mut sstables);
+    pub fn new(account: &MemoryAccount, sstables: Vec<Arc<SsTable>>) -> View {
+        let sstables = SsTables::new(sstables);
         let memtables = vec![Arc::new(Memtable::new(account))];
         let (figures, emptied_at) = (Arc::default(), LogPosition::START);
-        View { memtables, sstables, unreadable: Vec::new(), figures, emptied_at }
+        View { memtables, sstables, unreadable: Vec::new(), awaits_files: false, figures, emptied_at }
     }
 
     /// The view with a new empty memtable before the existing ones.
@@ -57,14 +145,20 @@ impl View {
         &self.memtables[0]
     }
 
+    /// Whether no memtable has anything: all writes so far are in SSTables.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.memtables.len() == 1 && self.current().is_empty()
+    }
+
     /// The view after a flush: without the memtable, with its SSTable.
     pub(super) fn with_flushed(&self, memtable: &Arc<Memtable>, written: Option<Arc<SsTable>>) -> View {
         let memtables: Vec<_> =
             self.memtables.iter().filter(|m| !Arc::ptr_eq(m, memtable)).cloned().collect();
         assert!(memtables.len() + 1 == self.memtables.len(), "a memtable is flushed once");
-        let mut sstables = self.sstables.clone();
-        sstables.extend(written);
-        order(&mut sstables);
+        let sstables = match written {
+            None => self.sstables.clone(),
+            written => SsTables::new(self.sstables.iter().cloned().chain(written).collect()),
+        };
         View { memtables, sstables, ..self.clone() }
     }
 
@@ -79,27 +173,35 @@ impl View {
         }
     }
 
+    /// Whether the table has data of unknown content: an unreadable SSTable, or one that an import has still to add.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.awaits_files || !self.unreadable.is_empty()
+    }
+
     /// The smallest timestamp of data outside the readable SSTables: the smallest of the memtables, or `i64::MIN` if
-    /// there is an unreadable SSTable. `i64::MAX` if there is no such data.
+    /// there is data of unknown content. `i64::MAX` if there is no such data.
     pub(crate) fn timestamp_us_min_elsewhere(&self) -> i64 {
-        if !self.unreadable.is_empty() {
+        if self.has_unknown() {
             return i64::MIN;
         }
         let memtables = self.memtables.iter().map(|memtable| memtable.stats().timestamp_us_min);
         memtables.min().unwrap_or(i64::MAX)
     }
 
+    /// The view without these SSTables.
+    pub(crate) fn without(&self, left_out: &BTreeSet<Descriptor>) -> View {
+        let stays = |table: &&Arc<SsTable>| !left_out.contains(table.descriptor());
+        let kept = self.sstables.iter().filter(stays).cloned().collect();
+        View { sstables: SsTables::new(kept), ..self.clone() }
+    }
+
     /// The view after a compaction: without the old SSTables, with the new ones.
     pub(super) fn with_replaced(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) -> View {
-        let is_old = |table: &Arc<SsTable>| old.iter().any(|old| Arc::ptr_eq(old, table));
-        let mut sstables: Vec<_> = self.sstables.iter().filter(|table| !is_old(table)).cloned().collect();
+        let old: HashSet<*const SsTable> = old.iter().map(Arc::as_ptr).collect();
+        let kept = self.sstables.iter().filter(|table| !old.contains(&Arc::as_ptr(table))).cloned();
+        let mut sstables: Vec<_> = kept.collect();
         assert!(sstables.len() + old.len() == self.sstables.len(), "only what is in the view is replaced");
         sstables.extend(new.iter().cloned());
-        order(&mut sstables);
-        View { sstables, ..self.clone() }
+        View { sstables: SsTables::new(sstables), ..self.clone() }
     }
-}
-
-fn order(sstables: &mut [Arc<SsTable>]) {
-    sstables.sort_by_key(|table| std::cmp::Reverse(table.stats().timestamp_us_max));
 }

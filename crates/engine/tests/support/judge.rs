@@ -1,11 +1,12 @@
-//! A reference database for comparison, simple enough to be right: it keeps every version in maps, compares values by
-//! type, and decides everything at the read.
+//! A reference database for comparison, simple enough to be right: it keeps cells in maps, and compares values by type.
 //!
-//! It shares no code with the engine except the token of a key. A write only stores its changes. A read collects every
-//! deletion that covers a row, and the version of every cell that reconciliation leaves (Cassandra's `Cells.reconcile`
-//! and `LivenessInfo.supersedes`, implemented independently here).
+//! It shares no code with the engine except the token of a key. A write meets every deletion that came before it and
+//! covers it, and every version of its cell (`slot`; Cassandra's `Cells.reconcile` and `LivenessInfo.supersedes`,
+//! implemented independently here). Where tombstones are purged, a read may show one of several versions, and `adopt`
+//! takes over which one it was.
 
 use super::random::Random;
+use super::slot::{Arrival, Dated, Deletion, Scope, Slot};
 use helenus_model::token::Token;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -104,24 +105,40 @@ pub struct Version {
     pub value: Vec<u8>,
 }
 
-pub const NEVER: i64 = i64::MAX;
+pub use super::slot::NEVER;
+
+impl Dated for Version {
+    fn timestamp_us(&self) -> i64 {
+        self.timestamp_us
+    }
+
+    fn ends_s(&self) -> i64 {
+        self.ends_s
+    }
+
+    fn is_tombstone(&self) -> bool {
+        self.ends_s != NEVER && self.ttl_s == 0
+    }
+}
 
 /// Name and path of a cell.
 pub type CellName = (&'static str, Option<Vec<u8>>);
 
 #[derive(Clone, Debug, Default)]
 struct Row {
+    /// Deletions of the row and of its map.
+    deletions: Vec<Deletion>,
+    marker: Slot<Version>,
+    cells: BTreeMap<CellName, Slot<Version>>,
+    /// The greatest timestamp of a deletion since the last write: another of it, or below, changes nothing.
     deleted_us: Option<i64>,
-    map_deleted_us: Option<i64>,
-    marker: Option<Version>,
-    cells: BTreeMap<CellName, Version>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Partition {
-    deleted_us: Option<i64>,
-    ranges: Vec<(Bound, Bound, i64)>,
-    statics: BTreeMap<CellName, Version>,
+    deletions: Vec<Deletion>,
+    ranges: Vec<(Bound, Bound, Deletion)>,
+    statics: BTreeMap<CellName, Slot<Version>>,
     /// In clustering order.
     rows: Vec<(Values, Row)>,
 }
@@ -130,6 +147,8 @@ struct Partition {
 #[derive(Clone, Debug)]
 pub struct Judge {
     pub shape: Shape,
+    /// The least time that tombstones are kept, seconds; `None` if they are kept for good.
+    grace_s: Option<i64>,
     partitions: BTreeMap<(i64, Vec<u8>), Partition>,
 }
 
@@ -296,22 +315,15 @@ fn marker_remains(a: &Version, b: &Version) -> bool {
         .is_ge()
 }
 
-fn note<K: Ord>(cells: &mut BTreeMap<K, Version>, name: K, version: Version) {
-    match cells.entry(name) {
-        std::collections::btree_map::Entry::Vacant(place) => {
-            place.insert(version);
-        }
-        std::collections::btree_map::Entry::Occupied(mut present) => {
-            if !remains(present.get(), &version) {
-                present.insert(version);
-            }
-        }
-    }
-}
-
 impl Judge {
+    /// A table whose tombstones are kept for good, or in which every write has a greater timestamp than those before.
     pub fn new(shape: Shape) -> Judge {
-        Judge { shape, partitions: BTreeMap::new() }
+        Judge { shape, grace_s: None, partitions: BTreeMap::new() }
+    }
+
+    /// A table whose tombstones may be purged once they are older than `grace_s`.
+    pub fn purging(shape: Shape, grace_s: i64) -> Judge {
+        Judge { grace_s: Some(grace_s), ..Judge::new(shape) }
     }
 
     pub fn truncate(&mut self) {
@@ -320,46 +332,30 @@ impl Judge {
 
     /// Stores the changes of one write at `now_s`.
     pub fn apply(&mut self, key: &[u8], changes: &[Timed], now_s: i64) {
+        let purged_before_s = self.grace_s.map_or(i64::MIN, |grace_s| now_s - grace_s);
         let partition = self.partitions.entry((Token::of_key(key).0, key.to_vec())).or_default();
         for timed in changes {
-            let at = timed.timestamp_us;
-            let version = |value: &Option<Vec<u8>>| Version {
-                timestamp_us: at,
-                ttl_s: if value.is_some() { timed.ttl_s } else { 0 },
-                ends_s: match (value, timed.ttl_s) {
-                    (None, _) => now_s,
-                    (Some(_), 0) => NEVER,
-                    (Some(_), ttl) => now_s + i64::from(ttl),
-                },
-                value: value.clone().unwrap_or_default(),
-            };
-            match &timed.change {
-                Change::DeletePartition => partition.deleted_us = partition.deleted_us.max(Some(at)),
-                Change::DeleteRow(clustering) => {
-                    let row = partition.row(&self.shape, clustering);
-                    row.deleted_us = row.deleted_us.max(Some(at));
-                }
-                Change::DeleteRange(start, end) => partition.ranges.push((start.clone(), end.clone(), at)),
-                Change::Static(cells) => {
-                    for cell in cells {
-                        note(&mut partition.statics, (cell.column, cell.path.clone()), version(&cell.value));
-                    }
-                }
-                Change::Row { clustering, marker, cells, clear_map } => {
-                    let row = partition.row(&self.shape, clustering);
-                    if *clear_map {
-                        row.map_deleted_us = row.map_deleted_us.max(Some(at - 1));
-                    }
-                    if *marker {
-                        let new = version(&Some(Vec::new()));
-                        if row.marker.as_ref().is_none_or(|old| !marker_remains(old, &new)) {
-                            row.marker = Some(new);
-                        }
-                    }
-                    for cell in cells {
-                        note(&mut row.cells, (cell.column, cell.path.clone()), version(&cell.value));
-                    }
-                }
+            partition.apply(&self.shape, timed, Arrival { now_s, purged_before_s });
+        }
+    }
+
+    /// Whether a read may show one of several versions of something.
+    pub fn is_open(&self) -> bool {
+        self.partitions.values().any(|partition| {
+            let of_row = |row: &Row| row.marker.is_open() || row.cells.values().any(Slot::is_open);
+            partition.statics.values().any(Slot::is_open) || partition.rows.iter().any(|(_, row)| of_row(row))
+        })
+    }
+
+    /// Takes over which of several versions a read of everything has shown.
+    pub fn adopt(&mut self, found: &[FoundPartition], now_s: i64) {
+        for ((_, key), partition) in &mut self.partitions {
+            let found = found.iter().find(|found| found.key == *key);
+            adopt_cells(&mut partition.statics, found.map_or(&[], |found| &found.statics), now_s);
+            for (clustering, row) in &mut partition.rows {
+                let found = found.and_then(|found| found.rows.iter().find(|of| of.clustering == *clustering));
+                row.marker.adopt(found.and_then(|found| found.marker.as_ref()), marker_remains, now_s);
+                adopt_cells(&mut row.cells, found.map_or(&[], |found| &found.cells), now_s);
             }
         }
     }
@@ -377,7 +373,7 @@ impl Judge {
                 break;
             }
             let Some(partition) = self.partitions.get(&place) else { continue };
-            let statics = if ask.statics { partition.live_statics(now_s) } else { Vec::new() };
+            let statics = if ask.statics { live_cells(&partition.statics, now_s) } else { Vec::new() };
             let mut rows = self.live_rows(partition, &ask.select, now_s);
             if ask.reversed {
                 rows.reverse();
@@ -405,18 +401,7 @@ impl Judge {
                 .any(|(start, end)| shape.is_behind(clustering, start) && !shape.is_behind(clustering, end)),
         };
         let rows = partition.rows.iter().filter(|(clustering, _)| selected(clustering));
-        rows.filter_map(|(clustering, row)| {
-            let covering = partition
-                .ranges
-                .iter()
-                .filter(|(start, end, _)| {
-                    shape.is_behind(clustering, start) && !shape.is_behind(clustering, end)
-                })
-                .map(|(_, _, at)| *at)
-                .max();
-            row.live(clustering, partition.deleted_us.max(covering), now_s)
-        })
-        .collect()
+        rows.filter_map(|(clustering, row)| row.live(clustering, now_s)).collect()
     }
 
     pub fn keys(&self) -> Vec<Vec<u8>> {
@@ -437,11 +422,89 @@ fn in_range(place: &(i64, Vec<u8>), range: &(Option<RingBound>, Option<RingBound
     range.0.as_ref().is_none_or(behind) && !range.1.as_ref().is_some_and(behind)
 }
 
-fn is_live(version: &Version, now_s: i64) -> bool {
-    version.ends_s == NEVER || (version.ttl_s != 0 && now_s < version.ends_s)
+fn adopt_cells(cells: &mut BTreeMap<CellName, Slot<Version>>, shown: &[(CellName, Version)], now_s: i64) {
+    for (name, cell) in cells {
+        let shown = shown.iter().find(|(shown, _)| shown == name);
+        cell.adopt(shown.map(|(_, version)| version), remains, now_s);
+    }
+}
+
+fn live_cells(cells: &BTreeMap<CellName, Slot<Version>>, now_s: i64) -> Vec<(CellName, Version)> {
+    let live = cells.iter().filter_map(|(name, cell)| Some((name.clone(), cell.visible(now_s)?.clone())));
+    live.collect()
 }
 
 impl Partition {
+    fn apply(&mut self, shape: &Shape, timed: &Timed, at: Arrival) {
+        let timestamp_us = timed.timestamp_us;
+        let deletion = |scope| Deletion { scope, timestamp_us, local_s: at.now_s };
+        let version = |value: &Option<Vec<u8>>| Version {
+            timestamp_us,
+            ttl_s: if value.is_some() { timed.ttl_s } else { 0 },
+            ends_s: match (value, timed.ttl_s) {
+                (None, _) => at.now_s,
+                (Some(_), 0) => NEVER,
+                (Some(_), ttl) => at.now_s + i64::from(ttl),
+            },
+            value: value.clone().unwrap_or_default(),
+        };
+        match &timed.change {
+            Change::DeletePartition => {
+                self.deletions.push(deletion(Scope::Partition));
+                self.statics.values_mut().for_each(|cell| cell.delete(timestamp_us));
+                self.rows.iter_mut().for_each(|(_, row)| row.delete(timestamp_us));
+            }
+            Change::DeleteRow(clustering) => {
+                let row = self.row(shape, clustering);
+                row.deletions.push(deletion(Scope::Row));
+                row.delete(timestamp_us);
+            }
+            Change::DeleteRange(start, end) => {
+                self.ranges.push((start.clone(), end.clone(), deletion(Scope::Range)));
+                let is_in = |at: &Values| shape.is_behind(at, start) && !shape.is_behind(at, end);
+                let rows = self.rows.iter_mut().filter(|(clustering, _)| is_in(clustering));
+                rows.for_each(|(_, row)| row.delete(timestamp_us));
+            }
+            Change::Static(cells) => {
+                for cell in cells {
+                    let slot = self.statics.entry((cell.column, cell.path.clone())).or_default();
+                    slot.put(version(&cell.value), remains, self.deletions.iter().copied(), at);
+                }
+            }
+            Change::Row { clustering, marker, cells, clear_map } => {
+                let is_in = |(start, end, _): &&(Bound, Bound, Deletion)| {
+                    shape.is_behind(clustering, start) && !shape.is_behind(clustering, end)
+                };
+                let ranges = self.ranges.iter().filter(is_in).map(|(_, _, deletion)| *deletion);
+                let mut outer: Vec<Deletion> = self.deletions.iter().copied().chain(ranges).collect();
+                if at.purged_before_s == i64::MIN {
+                    outer =
+                        outer.into_iter().max_by_key(|deletion| deletion.timestamp_us).into_iter().collect();
+                }
+                let row = self.row(shape, clustering);
+                row.deleted_us = None;
+                if *clear_map {
+                    let deletion = Deletion { timestamp_us: timestamp_us - 1, ..deletion(Scope::Column) };
+                    row.deletions.push(deletion);
+                    let of_map = row.cells.iter_mut().filter(|((column, _), _)| *column == "m");
+                    of_map.for_each(|(_, cell)| cell.delete(deletion.timestamp_us));
+                }
+                let Row { deletions, marker: of_row, cells: present, .. } = row;
+                let covering = |is_map: bool| {
+                    let is_of = move |of: &&Deletion| of.scope != Scope::Column || is_map;
+                    outer.iter().chain(deletions.iter().filter(is_of)).copied()
+                };
+                if *marker {
+                    of_row.put(version(&Some(Vec::new())), marker_remains, covering(false), at);
+                }
+                for cell in cells {
+                    let slot = present.entry((cell.column, cell.path.clone())).or_default();
+                    slot.put(version(&cell.value), remains, covering(cell.column == "m"), at);
+                }
+            }
+        }
+    }
+
     fn row(&mut self, shape: &Shape, clustering: &Values) -> &mut Row {
         let at = match self.rows.binary_search_by(|(present, _)| shape.compare(present, clustering)) {
             Ok(at) => at,
@@ -452,30 +515,21 @@ impl Partition {
         };
         &mut self.rows[at].1
     }
-
-    fn live_statics(&self, now_s: i64) -> Vec<(CellName, Version)> {
-        let live = |version: &Version| {
-            is_live(version, now_s) && self.deleted_us.is_none_or(|at| version.timestamp_us > at)
-        };
-        self.statics.iter().filter(|(_, v)| live(v)).map(|(n, v)| (n.clone(), v.clone())).collect()
-    }
 }
 
 impl Row {
-    fn live(&self, clustering: &Values, covering: Option<i64>, now_s: i64) -> Option<FoundRow> {
-        let deleted = self.deleted_us.max(covering);
-        let seen = |version: &Version, deleted: Option<i64>| {
-            is_live(version, now_s) && deleted.is_none_or(|at| version.timestamp_us > at)
-        };
-        let marker = self.marker.clone().filter(|marker| seen(marker, deleted));
-        let cells: Vec<(CellName, Version)> = self
-            .cells
-            .iter()
-            .filter(|((column, _), version)| {
-                seen(version, if *column == "m" { deleted.max(self.map_deleted_us) } else { deleted })
-            })
-            .map(|(name, version)| (name.clone(), version.clone()))
-            .collect();
+    fn delete(&mut self, timestamp_us: i64) {
+        if self.deleted_us.is_some_and(|deleted_us| timestamp_us <= deleted_us) {
+            return;
+        }
+        self.deleted_us = Some(timestamp_us);
+        self.marker.delete(timestamp_us);
+        self.cells.values_mut().for_each(|cell| cell.delete(timestamp_us));
+    }
+
+    fn live(&self, clustering: &Values, now_s: i64) -> Option<FoundRow> {
+        let marker = self.marker.visible(now_s).cloned();
+        let cells = live_cells(&self.cells, now_s);
         let alive = marker.is_some() || !cells.is_empty();
         alive.then(|| FoundRow { clustering: clustering.clone(), marker, cells })
     }

@@ -4,7 +4,10 @@
 
 pub mod actual;
 pub mod judge;
+pub mod progress;
 pub mod random;
+pub mod slot;
+pub mod world;
 
 use helenus_engine::read::{
     BatchSink, PartitionKey, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink,

@@ -5,7 +5,9 @@ use anyhow::{Result, anyhow, bail};
 use clap::{ArgGroup, Args};
 use helenus_host::Host;
 use helenus_model::types::write_instant;
-use helenus_server::admin::{AdminAnswer, AdminRequest, ChangesOrder, answer_changes, ask};
+use helenus_server::admin::{
+    AdminAnswer, AdminRequest, ChangeConsumerLine, ChangesOrder, answer_changes, ask,
+};
 use std::io::Write;
 
 const EXAMPLES: &str = "Examples:
@@ -19,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 
 The table needs cdc = true (ALTER TABLE shop.orders WITH cdc = true). From a running server when one answers at --data or
 --socket, else from the directory itself. Every event has a position; reading on from it misses nothing and repeats nothing,
-across restarts and crashes. The log is kept for named consumers, up to changes_kept_space and changes_kept_time.";
+across restarts and crashes. The log is kept for named consumers, up to cdc_total_space and cdc_retention.";
 
 /// Events of a request.
 const EVENTS: usize = 2_000;
@@ -39,7 +41,7 @@ pub struct ChangesCommand {
     /// Go on with the changes that come, until interrupted
     #[arg(long)]
     follow: bool,
-    /// End after so many events
+    /// End after so many events; 0 only makes the consumer
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Read as this consumer, for whom the log is kept; --from makes it, or sets it to another position
@@ -104,6 +106,9 @@ fn read(target: &Target, command: &ChangesCommand, (keyspace, table): (String, S
         events: 0,
         wait: false,
     };
+    if left == 0 {
+        return begin_only(target, order);
+    }
     while left > 0 {
         order.events = left.min(EVENTS);
         let AdminAnswer::Changes(mut found) = answer(target, &AdminRequest::Changes(order.clone()))? else {
@@ -136,6 +141,30 @@ fn read(target: &Target, command: &ChangesCommand, (keyspace, table): (String, S
         }
         (order.from, order.consumer, order.wait) = (Some(found.next), None, command.follow);
     }
+    Ok(())
+}
+
+/// Makes or sets the consumer of an order for no event, and says where it begins.
+fn begin_only(target: &Target, order: ChangesOrder) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let Some(name) = order.consumer.clone() else {
+        writeln!(out, "nothing was read: --limit is 0")?;
+        return Ok(());
+    };
+    let (keyspace, table) = (order.keyspace.clone(), order.table.clone());
+    answer(target, &AdminRequest::Changes(ChangesOrder { events: 1, ..order }))?;
+    let AdminAnswer::ChangeConsumers(consumers) = answer(target, &AdminRequest::ChangeConsumers)? else {
+        bail!("the server gave another answer");
+    };
+    let is_this =
+        |line: &&ChangeConsumerLine| (&line.name, &line.keyspace, &line.table) == (&name, &keyspace, &table);
+    let found = consumers.iter().find(is_this);
+    let found = found.ok_or_else(|| anyhow!("the server has made no consumer {name}"))?;
+    writeln!(
+        out,
+        "consumer {name} of {keyspace}.{table} goes on after {}; nothing was read",
+        found.position
+    )?;
     Ok(())
 }
 

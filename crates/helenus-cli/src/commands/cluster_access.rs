@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct ClusterAccess {
     /// Role and password.
     pub login: Option<(String, String)>,
+    /// The file that the password was read from, if it was.
+    pub password_file: Option<String>,
     /// `None`: in the clear.
     pub tls: Option<TlsFiles>,
 }
@@ -30,13 +32,17 @@ impl ClusterAccess {
                 insecure: tls.insecure,
             })
         });
+        let password_file = login.password_file.as_ref().map(absolute).transpose()?;
         let login = login.login()?.map(|login| (login.user.clone(), login.password.clone()));
-        Ok(ClusterAccess { login, tls: files.transpose()? })
+        Ok(ClusterAccess { login, password_file, tls: files.transpose()? })
     }
 }
 
-/// The server may have another working directory.
-fn absolute(path: &PathBuf) -> Result<String> {
+/// A path as the server finds it, which may have another working directory.
+///
+/// # Errors
+/// There is no working directory, or the path is not UTF-8.
+pub fn absolute(path: &PathBuf) -> Result<String> {
     let path = std::path::absolute(path)?;
     path.to_str().map(str::to_owned).context("a path that is not UTF-8")
 }

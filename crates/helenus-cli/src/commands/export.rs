@@ -5,18 +5,22 @@ use super::analysis::{Form, Reader};
 use super::held_files::{hold_files, make_folder, release_files};
 use super::progress::{Progress, size};
 use super::rewrite::{Rewriting, rewrite};
-use super::sstable::Found;
+use super::schema_text::schema_of_text;
+use super::sstable::{Found, KnownSchema};
 use super::target::TargetOptions;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use helenus_cql::{add_schema_digest, check_schema_digest, counted};
 use helenus_host::{Disk, Host};
+use helenus_model::schema::Table;
 use helenus_server::admin::ExportedFiles;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
 use helenus_sstable::import::{CopyOptions, SsTableFiles, import_sstable};
 use helenus_sstable::names::{Descriptor, SsTableId};
-use helenus_sstable::table::read_whole;
+use helenus_sstable::table::{OpenOptions, SsTable, read_whole};
 use helenus_sstable::version::Version;
+use helenus_sstable::writer::Beyond2038;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -149,7 +153,7 @@ pub fn run(host: &Host, command: &ExportCommand) -> Result<()> {
     #[cfg(not(feature = "analysis"))]
     if command.parquet || command.arrow {
         bail!(
-            "this binary was built without Parquet and Arrow: take the one of the tarball helenus-analysis, or cargo build --release --features analysis"
+            "this binary was built without Parquet and Arrow: the packages of a release have them, and so has cargo build --release --features analysis"
         );
     }
     let (keyspace, table) = names(command);
@@ -211,7 +215,10 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
         number += 1;
         Descriptor { version, id: SsTableId::Sequence(number) }
     };
-    for (folder, target, sstables) in &tables {
+    let statements = read_whole(disk, &from.folder.join("schema.cql"))?;
+    let schema = schema_of_text(&String::from_utf8_lossy(&statements)).ok();
+    for ((folder, target, sstables), (keyspace, table, _)) in tables.iter().zip(&from.tables) {
+        let schema = schema.as_ref().and_then(|schema| schema.table(keyspace, table));
         make_folder(disk, target)?;
         copy_schema(disk, command.target, &folder.join("schema.cql"), &target.join("schema.cql"))?;
         for sstable in sstables {
@@ -222,7 +229,7 @@ fn write_all(host: &Host, command: &ExportCommand, from: &ExportedFiles, to: &Pa
                 progress.at(before + (bytes as f64 * share) as u64);
             };
             let out = ExportOutput { to: target, next: &mut next, progress: &mut tell };
-            write_one(&host.disk, command, (folder, *sstable), out)?;
+            write_one(&host.disk, command, ((folder, *sstable), schema), out)?;
             before += bytes;
             progress.at(before);
         }
@@ -275,7 +282,7 @@ struct ExportOutput<'a> {
 fn write_one(
     disk: &Arc<dyn Disk>,
     command: &ExportCommand,
-    (folder, descriptor): (&Path, Descriptor),
+    ((folder, descriptor), schema): ((&Path, Descriptor), Option<&Arc<Table>>),
     out: ExportOutput<'_>,
 ) -> Result<()> {
     let ExportOutput { to, next, progress } = out;
@@ -286,12 +293,40 @@ fn write_one(
         import_sstable(place(folder), place(to), how)?;
         return Ok(());
     }
-    let found = Found { folder: folder.to_owned(), descriptor };
-    let table = found.open(&**disk)?;
-    let mut how = Rewriting { version, bytes_max: None, page_checksums: false, folder: to, next };
+    let table = open_exported(&**disk, (folder, descriptor), schema)?;
+    let mut next = || Ok(next());
+    let mut how = Rewriting {
+        version,
+        bytes_max: None,
+        beyond_2038: Beyond2038::Refuse,
+        page_checksums: false,
+        folder: to,
+        next: &mut next,
+    };
     let total = table.uncompressed_bytes();
     rewrite(disk, (&table, folder), &mut how, &mut |position| progress(position, total))?;
     Ok(())
+}
+
+/// Opens an SSTable with its table's schema. If that is not known, or does not have a column of the file, the file's own
+/// header serves, which gives the same rows.
+fn open_exported(
+    disk: &dyn Disk,
+    (folder, descriptor): (&Path, Descriptor),
+    schema: Option<&Arc<Table>>,
+) -> Result<Arc<SsTable>> {
+    let opened = schema.map(|schema| {
+        let options = OpenOptions { schema: Arc::clone(schema), buffers: BufferPool::offline() };
+        SsTable::open(disk, folder, descriptor, options)
+    });
+    match opened {
+        Some(Ok(table)) => Ok(table),
+        opened => {
+            let found = Found { folder: folder.to_owned(), descriptor };
+            let by_header = found.open(disk, &KnownSchema::default());
+            by_header.map_err(|error| opened.and_then(std::result::Result::err).map_or(error, Into::into))
+        }
+    }
 }
 
 /// Table options that a target does not know. The exported statements leave them out.

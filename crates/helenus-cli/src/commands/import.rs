@@ -110,8 +110,10 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
                 eprintln!("no server answers: {how} {} itself", command.at.data().display());
             }
             let done = on_directory(host, &opened.backend, &order);
-            opened.database.close()?;
-            done?
+            let closed = opened.close(done.is_err());
+            let done = done?;
+            closed?;
+            done
         }
     };
     print(command, &import)

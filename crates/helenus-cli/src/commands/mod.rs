@@ -27,6 +27,7 @@ pub mod pull;
 pub mod restore;
 mod rewrite;
 mod running;
+mod schema_text;
 pub mod serve;
 mod server_address;
 pub mod shell;

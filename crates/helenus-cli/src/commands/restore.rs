@@ -102,8 +102,11 @@ pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
             let database = Some(command.at.data()).filter(|_| !command.dry_run);
             let work = || restore(&opened.backend, (&host.disk, database), &order, &progress);
             let done = run_with_progress(work, || progress.status());
-            opened.database.close()?;
-            done?.map_err(|text| anyhow!(text))?
+            let done = done.and_then(|done| done.map_err(|text| anyhow!(text)));
+            let closed = opened.close(done.is_err());
+            let done = done?;
+            closed?;
+            done
         }
     };
     print(command, &restored)

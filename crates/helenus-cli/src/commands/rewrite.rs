@@ -8,9 +8,9 @@ use helenus_model::unfiltered::Source;
 use helenus_sstable::block::ReadContext;
 use helenus_sstable::data::KeyRange;
 use helenus_sstable::names::Descriptor;
-use helenus_sstable::table::{Scan, SsTable, compression_of};
+use helenus_sstable::table::{Scan, SsTable, remove_files};
 use helenus_sstable::version::Version;
-use helenus_sstable::writer::{SsTableWriter, WriterOptions};
+use helenus_sstable::writer::{Beyond2038, SsTableWriter, WriterOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,34 +23,66 @@ pub struct Rewriting<'a> {
     pub version: Version,
     /// Bytes of Data.db after which the next SSTable begins. `None`: one new SSTable for each old one.
     pub bytes_max: Option<u64>,
+    /// How to treat times after 2038 in a version that cannot store them.
+    pub beyond_2038: Beyond2038,
     /// Whether only Helenus will read the files, so that they get its page checksums.
     pub page_checksums: bool,
     /// The folder of the new files.
     pub folder: &'a Path,
-    /// Makes the name of each new SSTable.
-    pub next: &'a mut dyn FnMut() -> Descriptor,
+    /// Makes the name of each new SSTable. Called before anything of it is written.
+    pub next: &'a mut dyn FnMut() -> Result<Descriptor>,
+}
+
+/// The SSTables that were written in the place of one.
+#[derive(Default)]
+pub struct Rewritten {
+    /// Their names.
+    pub written: Vec<Descriptor>,
+    /// Number of times after 2038 that were replaced by the latest that the version can store.
+    pub times_capped: u64,
 }
 
 /// Rewrites an SSTable and returns the new ones. Rows, tombstones and timestamps stay the same.
 ///
 /// # Errors
-/// Damage; content that the version cannot represent; failures of the disk. SSTables written before the error stay.
+/// Damage; content that the version cannot represent; failures of the disk. Nothing of the new SSTables is left then.
 pub fn rewrite(
     disk: &Arc<dyn Disk>,
     (table, from): (&Arc<SsTable>, &Path),
     how: &mut Rewriting<'_>,
     progress: &mut dyn FnMut(u64),
-) -> Result<Vec<Descriptor>> {
-    let compression = compression_of(&**disk, from, *table.descriptor())?;
-    let options = WriterOptions::as_written(
-        table.schema(),
-        table.statistics(),
-        (compression, table.uncompressed_bytes()),
-    );
-    let options = WriterOptions { page_checksums: how.page_checksums, ..options.for_version(how.version) };
+) -> Result<Rewritten> {
+    let mut done = Rewritten::default();
+    let rewritten = rewrite_into(disk, (table, from), how, (&mut done, progress));
+    match rewritten {
+        Ok(()) => Ok(done),
+        Err(error) => {
+            for descriptor in &done.written {
+                // The first error is more useful than another of the removal.
+                let _ = remove_files(&**disk, how.folder, descriptor);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn rewrite_into(
+    disk: &Arc<dyn Disk>,
+    (table, from): (&Arc<SsTable>, &Path),
+    how: &mut Rewriting<'_>,
+    (done, progress): (&mut Rewritten, &mut dyn FnMut(u64)),
+) -> Result<()> {
+    let compression = (table.compression_params(), table.uncompressed_bytes());
+    let options = WriterOptions::as_written(table.schema(), table.statistics(), compression);
+    let mut options = options.for_version(how.version);
+    (options.page_checksums, options.beyond_2038) = (how.page_checksums, how.beyond_2038);
+    if how.bytes_max.is_some() {
+        // As Cassandra's `SSTableSplitter` does.
+        options.level = 0;
+    }
     let mut cx = ReadContext { may_block: true, fill_cache: false, ..ReadContext::default() };
     let mut scan = table.scan(&KeyRange::all(), &mut cx)?;
-    let (mut written, mut writer, mut last) = (Vec::new(), None::<SsTableWriter>, Vec::new());
+    let (mut writer, mut last) = (None::<SsTableWriter>, Vec::new());
     while scan.next_partition(&mut cx)? {
         if scan.decorated() <= last.as_slice() {
             bail!("{}: partitions are not in order", from.join(table.descriptor().to_string()).display());
@@ -60,11 +92,11 @@ pub fn rewrite(
         let is_full =
             |writer: &SsTableWriter| how.bytes_max.is_some_and(|most| writer.stored_bytes() >= most);
         if let Some(full) = writer.take_if(|writer| is_full(writer)) {
-            full.finish()?;
+            done.times_capped += full.finish()?.times_capped;
         }
         if writer.is_none() {
-            let descriptor = (how.next)();
-            written.push(descriptor);
+            let descriptor = (how.next)()?;
+            done.written.push(descriptor);
             writer = Some(SsTableWriter::create(disk.clone(), how.folder, descriptor, options.clone())?);
         }
         if let Some(writer) = &mut writer {
@@ -73,9 +105,9 @@ pub fn rewrite(
         progress(scan.position());
     }
     if let Some(writer) = writer {
-        writer.finish()?;
+        done.times_capped += writer.finish()?.times_capped;
     }
-    Ok(written)
+    Ok(())
 }
 
 fn partition(

@@ -5,10 +5,11 @@ use super::running::{DATA, only_server};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_cql::{LocalBackend, LocalOptions};
-use helenus_engine::{Database, DatabaseOptions};
-use helenus_host::Host;
+use helenus_engine::{Database, DatabaseOptions, is_system_keyspace};
+use helenus_host::{Disk, Host};
 use helenus_server::address::Address;
 use helenus_server::admin::{AdminRequest, ask, socket_for_data};
+use helenus_server::backup::remove_all;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +41,46 @@ pub struct Opened {
     pub database: Arc<Database>,
     /// Runs CQL statements on the database.
     pub backend: Arc<LocalBackend>,
+    disk: Arc<dyn Disk>,
+    /// The folders that were made for the database: its directory first, then those above. Empty if the directory was there.
+    made: Vec<PathBuf>,
+}
+
+impl Opened {
+    /// Closes the database. One that was made for work that failed, and that has nothing but the system's keyspaces, is removed
+    /// with its directory: a name that was typed wrong leaves no database behind.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn close(self, has_failed: bool) -> Result<()> {
+        let Opened { database, backend, disk, made } = self;
+        let is_empty = database.schema().keyspaces.keys().all(|name| is_system_keyspace(name));
+        database.close()?;
+        drop((database, backend));
+        if has_failed && is_empty {
+            remove_made(&*disk, &made);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a file where a directory is asked for.
+///
+/// # Errors
+/// It is a file.
+pub fn refuse_file(host: &Host, directory: &Path) -> Result<()> {
+    if host.disk.exists(directory) && !host.disk.is_dir(directory) {
+        bail!("--data {}: this is a file; give the directory of a database", directory.display());
+    }
+    Ok(())
+}
+
+/// Removes a directory and those above it that are empty then. What cannot be removed stays: the caller reports another error.
+fn remove_made(disk: &dyn Disk, made: &[PathBuf]) {
+    let Some((directory, above)) = made.split_first() else { return };
+    if remove_all(disk, directory).is_ok() {
+        let _ = above.iter().try_for_each(|folder| disk.remove_dir(folder));
+    }
 }
 
 impl TargetOptions {
@@ -91,12 +132,15 @@ impl TargetOptions {
     }
 
     fn open(&self, host: &Host) -> Result<Target> {
+        refuse_file(host, self.data())?;
         let mut options = DatabaseOptions::new(self.data());
         options.compaction.automatic = false;
+        let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !host.disk.exists(folder);
+        let made = self.data().ancestors().take_while(missing).map(Path::to_owned).collect();
         let opened = Database::open(host.clone(), options);
         let (database, _) = opened.with_context(|| format!("cannot open {}", self.data().display()))?;
         let backend = LocalBackend::new(Arc::clone(&database), LocalOptions::default());
-        Ok(Target::Directory(Box::new(Opened { database, backend })))
+        Ok(Target::Directory(Box::new(Opened { database, backend, disk: Arc::clone(&host.disk), made })))
     }
 
     /// The data directory.

@@ -4,7 +4,7 @@
 //! shift between their numbers. Scopes begin at 0, so only memory that changes threads during a request is counted
 //! wrongly; memory that is handed over on purpose (an answer) is reported to the scope.
 
-#[cfg(feature = "allocator")]
+#[cfg(any(feature = "allocator", feature = "watch"))]
 use super::large::{LARGE_BYTES, change, is_large, map, unmap};
 use std::cell::Cell;
 
@@ -28,16 +28,19 @@ pub(super) fn set_held(bytes: isize) {
 /// Runs code whose allocations belong to a fixed share and not to the request: a memtable's arena, the block cache.
 pub fn uncounted<T>(run: impl FnOnce() -> T) -> T {
     let before = held();
+    #[cfg(feature = "watch")]
+    let done = super::watch::paused(run);
+    #[cfg(not(feature = "watch"))]
     let done = run();
     set_held(before);
     done
 }
 
 /// An allocator that counts for `held`, and takes large pieces directly from the kernel (`large.rs`).
-#[cfg(feature = "allocator")]
+#[cfg(any(feature = "allocator", feature = "watch"))]
 pub struct Metered<A>(pub A);
 
-#[cfg(feature = "allocator")]
+#[cfg(any(feature = "allocator", feature = "watch"))]
 #[expect(unsafe_code, reason = "an allocator; SAFETY below")]
 // SAFETY: a call goes unchanged to the inner allocator or to `large`, depending on the layout; counting allocates
 // nothing.

@@ -18,20 +18,35 @@
 //! never waits: `Refusal::WouldBlock` sends the request to a thread that may wait. Nothing is limited in a process
 //! that has set no limit (the library, the tools), and nothing is counted without the metered allocator.
 
-#[cfg(feature = "allocator")]
+mod charge;
+mod held;
+#[cfg(all(loom, test))]
+mod interleavings;
+#[cfg(any(feature = "allocator", feature = "watch"))]
 mod large;
+mod ledger;
 mod meter;
 mod pool;
 mod scope;
+mod share;
 mod split;
+mod standing;
+mod sync;
+#[cfg(feature = "watch")]
+mod watch;
 
+pub use charge::Charge;
 pub use meter::{held, uncounted};
-pub use pool::{Charge, PoolMetrics, Share, ShareMetrics, limit, metrics, set_limits};
+pub use pool::{PoolMetrics, ShareMetrics, Unbalanced, audit, limit, metrics, set_limits};
 pub use scope::{Refusal, Scope, Waits, commit, give_way, grow, is_full, reserve, settle};
+pub use share::Share;
 pub use split::{Split, fixed_share, split};
+pub use standing::{StandingBytes, standing};
 
-#[cfg(feature = "allocator")]
+#[cfg(any(feature = "allocator", feature = "watch"))]
 pub use meter::Metered;
+#[cfg(feature = "watch")]
+pub use watch::{WATCH_BYTES, Watched, take_excess};
 
 #[cfg(test)]
 mod tests;

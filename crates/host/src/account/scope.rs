@@ -1,7 +1,10 @@
 //! The scope of a request on its thread: how many bytes it has been granted, and how it gets more.
 
+use super::charge::Charge;
+use super::held::Held;
 use super::meter::{held, set_held};
-use super::pool::{Charge, POOL, Share, Taken};
+use super::pool::{POOL, Taken};
+use super::share::Share;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -63,23 +66,20 @@ thread_local! {
 }
 
 /// The state of a thread's scope.
-#[derive(Clone, Copy)]
 struct State {
     waits: Waits,
-    share: Share,
     /// Number of the request.
     request: u64,
     due: Option<Instant>,
     /// Bytes taken from the pool.
-    taken: u64,
+    grant: Held<'static>,
     /// Bytes that it will hold when it retries, if it was told to back off.
     backs_off: Option<u64>,
 }
 
 /// The scope in which a thread serves one request. Scopes of a thread nest; only the innermost one counts.
 pub struct Scope {
-    outer: (Option<State>, isize, isize),
-    is_open: bool,
+    outer: Option<(Option<State>, isize, isize)>,
 }
 
 static REQUESTS: AtomicU64 = AtomicU64::new(1);
@@ -88,76 +88,87 @@ impl Scope {
     /// Begins a scope.
     #[must_use]
     pub fn begin(share: Share, waits: Waits) -> Scope {
-        let outer = (STATE.get(), held(), GRANTED.get());
+        let outer = Some((STATE.take(), held(), GRANTED.get()));
         let request = match waits {
             Waits::Never => 0,
             _ => REQUESTS.fetch_add(1, Ordering::Relaxed),
         };
-        STATE.set(Some(State { waits, share, request, due: None, taken: 0, backs_off: None }));
+        let grant = Held::none(&POOL, share);
+        STATE.set(Some(State { waits, request, due: None, grant, backs_off: None }));
         set_held(0);
-        GRANTED.set(match waits {
+        set_granted(match waits {
             Waits::Never if POOL.is_full() => INLINE_BYTES_SHORT,
             Waits::Never => INLINE_BYTES,
             _ => ALLOWANCE_BYTES,
         });
-        Scope { outer, is_open: true }
+        Scope { outer }
     }
 
     /// Ends the scope. `bytes` of its grant stay charged, to another share: for an answer that waits for its client.
     #[must_use]
     pub fn hand_over(mut self, share: Share, bytes: u64) -> Charge {
-        let (from, left) = STATE.get().map_or((Share::Requests, 0), |state| (state.share, state.taken));
-        if bytes > left {
-            POOL.force(from, bytes - left);
-        }
-        let charge = Charge::of_grant(from, share, bytes);
-        self.close(left.saturating_sub(bytes));
-        charge
+        let handed = with_state(|state| Charge::of_grant(&mut state.grant, share, bytes));
+        self.close();
+        handed.unwrap_or_else(|| Charge::force(share, bytes))
     }
 
     /// Whether the request, which has just been refused, is to be served again from its start. If it was told to back
     /// off, this gives its bytes back and waits for all bytes that it will need; true if they became free in time.
     #[must_use]
     pub fn should_retry(&mut self) -> bool {
-        let Some(mut state) = STATE.get() else { return false };
-        let Some(wanted) = state.backs_off.take() else { return false };
-        if state.taken > COLLECTED_BYTES {
-            release_freed_memory();
-        }
-        POOL.give_back(state.share, std::mem::take(&mut state.taken));
-        let due = *state.due.get_or_insert_with(|| Instant::now() + POOL.patience());
-        let has_room = POOL.take((state.share, state.request), (wanted, 0), due) == Taken::Yes;
-        if has_room {
-            state.taken = wanted;
-        }
-        GRANTED.set(ALLOWANCE_BYTES.saturating_add_unsigned(usize::try_from(state.taken).unwrap_or(0)));
-        STATE.set(Some(state));
-        has_room
-    }
-
-    fn close(&mut self, bytes: u64) {
-        if !std::mem::replace(&mut self.is_open, false) {
-            return;
-        }
-        let (state, outer_held, granted) = self.outer;
-        if let Some(ended) = STATE.get() {
-            if ended.taken > COLLECTED_BYTES {
+        let retries = with_state(|state| {
+            let Some(wanted) = state.backs_off.take() else { return false };
+            if state.grant.bytes() > COLLECTED_BYTES {
                 release_freed_memory();
             }
-            POOL.give_back(ended.share, bytes);
-            if ended.request != 0 {
-                POOL.end(ended.request);
+            state.grant.resize(0);
+            let due = *state.due.get_or_insert_with(|| Instant::now() + POOL.patience());
+            let has_room = state.grant.take(state.request, wanted, due) == Taken::Yes;
+            let granted = usize::try_from(state.grant.bytes()).unwrap_or(0);
+            set_granted(ALLOWANCE_BYTES.saturating_add_unsigned(granted));
+            has_room
+        });
+        retries.unwrap_or(false)
+    }
+
+    fn close(&mut self) {
+        let Some((state, outer_held, granted)) = self.outer.take() else { return };
+        #[cfg(feature = "watch")]
+        super::watch::report();
+        if let Some(ended) = STATE.take() {
+            let State { grant, request, .. } = ended;
+            if grant.bytes() > COLLECTED_BYTES {
+                release_freed_memory();
+            }
+            drop(grant);
+            if request != 0 {
+                POOL.end(request);
             }
         }
         STATE.set(state);
         set_held(outer_held);
-        GRANTED.set(granted);
+        set_granted(granted);
     }
+}
+
+/// Sets the bytes that the thread may hold.
+fn set_granted(bytes: isize) {
+    GRANTED.set(bytes);
+    #[cfg(feature = "watch")]
+    super::watch::set_asked(bytes);
+}
+
+/// Reads or changes the state of the thread's scope; `None` outside scopes.
+fn with_state<T>(run: impl FnOnce(&mut State) -> T) -> Option<T> {
+    let mut state = STATE.take()?;
+    let done = run(&mut state);
+    STATE.set(Some(state));
+    Some(done)
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        self.close(STATE.get().map_or(0, |state| state.taken));
+        self.close();
     }
 }
 
@@ -199,19 +210,23 @@ pub fn is_full() -> bool {
 /// # Errors
 /// `NoRoom` if the request must end and retry.
 pub fn give_way() -> Result<(), Refusal> {
-    let Some(mut state) = STATE.get() else { return Ok(()) };
-    let can_begin_again =
-        state.waits == Waits::ForRoom && state.share == Share::Requests && GRANTED.get() != isize::MAX;
-    if !can_begin_again || !POOL.is_waited_for() {
+    let gives = with_state(|state| {
+        let can_begin_again = state.waits == Waits::ForRoom
+            && state.grant.share() == Share::Requests
+            && GRANTED.get() != isize::MAX;
+        if !can_begin_again || !POOL.is_waited_for() {
+            return false;
+        }
+        // It may be the first, which may exceed the shared bytes; now another request can.
+        POOL.end(state.request);
+        if state.grant.bytes() > 0 {
+            state.backs_off = Some(state.grant.bytes());
+        }
+        state.grant.bytes() > 0
+    });
+    if gives != Some(true) {
         return Ok(());
     }
-    // It may be the first, which may exceed the shared bytes; now another request can.
-    POOL.end(state.request);
-    if state.taken == 0 {
-        return Ok(());
-    }
-    state.backs_off = Some(state.taken);
-    STATE.set(Some(state));
     let held = u64::try_from(held()).unwrap_or(0);
     Err(Refusal::NoRoom { held, needed: 0, used: POOL.used(), limit: POOL.limit() })
 }
@@ -227,8 +242,10 @@ pub fn commit() {
 
 #[cold]
 fn committed() {
-    if STATE.get().is_some_and(|state| !matches!(state.waits, Waits::ThenGoesOn(_))) {
+    if with_state(|state| !matches!(state.waits, Waits::ThenGoesOn(_))) == Some(true) {
         GRANTED.set(isize::MAX);
+        // Whatever it was told before: it has changed what others see, and must not do so twice.
+        with_state(|state| state.backs_off = None);
     }
 }
 
@@ -252,32 +269,85 @@ pub fn reserve(bytes: &mut Vec<u8>, more: usize) -> Result<(), Refusal> {
 #[cold]
 #[inline(never)]
 fn grow_to(wanted: isize, bytes: usize) -> Result<(), Refusal> {
-    let Some(mut state) = STATE.get() else { return Ok(()) };
     let granted = GRANTED.get();
     let missing = u64::try_from(wanted.saturating_sub(granted)).unwrap_or(0);
     let step = missing.next_multiple_of(STEP_BYTES);
-    match state.waits {
-        Waits::Never => return Err(Refusal::WouldBlock),
-        Waits::ForRoom => {
-            let due = *state.due.get_or_insert_with(|| Instant::now() + POOL.patience());
-            let taken = POOL.take((state.share, state.request), (step, state.taken), due);
-            if taken != Taken::Yes {
-                state.backs_off = (taken == Taken::BackOff).then_some(state.taken + step);
-                STATE.set(Some(state));
+    let grown = with_state(|state| {
+        let patience = match state.waits {
+            Waits::Never => return Err(Refusal::WouldBlock),
+            Waits::ForRoom => POOL.patience(),
+            Waits::ThenGoesOn(patience) => patience,
+        };
+        let due = *state.due.get_or_insert_with(|| Instant::now() + patience);
+        match state.grant.take(state.request, step, due) {
+            Taken::Yes => {
+                // A refusal that the request has passed over is none.
+                state.backs_off = None;
+                if matches!(state.waits, Waits::ThenGoesOn(_)) {
+                    // Work of hours waits anew each time. One that goes on without its bytes does not, until there is room again.
+                    state.due = None;
+                }
+                Ok(())
+            }
+            _ if matches!(state.waits, Waits::ThenGoesOn(_)) => {
+                state.grant.resize(state.grant.bytes().saturating_add(step));
+                Ok(())
+            }
+            taken => {
+                state.backs_off = (taken == Taken::BackOff).then_some(state.grant.bytes() + step);
                 let held = u64::try_from(held()).unwrap_or(0);
                 let (used, limit) = (POOL.used(), POOL.limit());
-                return Err(Refusal::NoRoom { held, needed: (bytes as u64).max(missing), used, limit });
+                Err(Refusal::NoRoom { held, needed: (bytes as u64).max(missing), used, limit })
             }
         }
-        Waits::ThenGoesOn(time) => {
-            let due = *state.due.get_or_insert_with(|| Instant::now() + time);
-            if POOL.take((state.share, state.request), (step, state.taken), due) != Taken::Yes {
-                POOL.force(state.share, step);
-            }
+    });
+    match grown {
+        None => Ok(()),
+        Some(Err(refusal)) => Err(refusal),
+        Some(Ok(())) => {
+            set_granted(granted.saturating_add_unsigned(usize::try_from(step).unwrap_or(usize::MAX)));
+            Ok(())
         }
     }
-    state.taken += step;
-    STATE.set(Some(state));
-    GRANTED.set(granted.saturating_add_unsigned(usize::try_from(step).unwrap_or(usize::MAX)));
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The request was told to back off, and whoever asked has passed over the refusal.
+    fn told_to_back_off() -> Scope {
+        let scope = Scope::begin(Share::Requests, Waits::ForRoom);
+        with_state(|state| state.backs_off = Some(STEP_BYTES));
+        scope
+    }
+
+    #[test]
+    fn what_has_changed_what_others_see_is_never_served_again() {
+        let mut scope = told_to_back_off();
+        commit();
+        assert!(!scope.should_retry());
+    }
+
+    #[test]
+    fn long_work_waits_for_memory_each_time_anew_and_a_request_once_in_all() {
+        for (waits, is_kept) in [(Waits::ThenGoesOn(Duration::from_secs(30)), false), (Waits::ForRoom, true)]
+        {
+            let _scope = Scope::begin(Share::Background, waits);
+            let began = Instant::now();
+            with_state(|state| state.due = Some(began));
+            assert_eq!(grow(1 << 20), Ok(()));
+            let due = with_state(|state| state.due).flatten();
+            assert_eq!(due, is_kept.then_some(began), "the time that has passed counts for the next wait");
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_was_passed_over_is_none() {
+        let mut scope = told_to_back_off();
+        assert_eq!(grow(1 << 20), Ok(()));
+        assert!(!scope.should_retry());
+        with_state(|state| state.backs_off = Some(STEP_BYTES));
+        assert!(scope.should_retry(), "one that ended it is served again");
+    }
 }

@@ -54,7 +54,11 @@ impl MemoryDisk {
 impl Shared {
     /// Counts a call; returns the error of a fault that is set for it.
     pub(crate) fn call(&self, call: Call, path: &Path) -> io::Result<()> {
-        self.watch.as_ref().map_or(Ok(()), |watch| watch.call(call, path))
+        let Some(watch) = &self.watch else { return Ok(()) };
+        if call.is_change() {
+            watch.before_change(&self.tree, call, path);
+        }
+        watch.call(call, path)
     }
 
     /// A call that makes data durable: takes crash images before and after it, and runs `done`, or `failed` if a fault
@@ -106,7 +110,11 @@ impl Disk for MemoryDisk {
         }
         let locked = Locked(file);
         let written = locked.0.set_size(0).and_then(|()| locked.0.write(holder.as_bytes(), 0));
-        written.map_err(|e| on("write the lock file", path, e))?;
+        match written {
+            // The lock is held all the same, as on a real disk.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            written => written.map_err(|e| on("write the lock file", path, e))?,
+        }
         Ok(Box::new(locked))
     }
 
@@ -145,6 +153,17 @@ impl Disk for MemoryDisk {
 
     fn is_dir(&self, path: &Path) -> bool {
         self.shared.tree.read().find_dir(path).is_ok()
+    }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        let tree = self.shared.tree.read();
+        tree.find(path).map_err(|e| on("ask for the free space of", path, e))?;
+        Ok(tree.space.free())
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        let found = self.shared.tree.read().find_file(path);
+        Ok(found.map_err(|e| on("look at", path, e))?.inode.size())
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

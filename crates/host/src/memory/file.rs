@@ -18,6 +18,12 @@ pub(crate) struct MemoryFile {
 }
 
 impl MemoryFile {
+    fn sync_inode(&self) {
+        if self.held.inode.sync() {
+            self.shared.tree.write().commit();
+        }
+    }
+
     fn may_write(&self, call: Call) -> io::Result<()> {
         if !self.writable {
             return Err(ErrorKind::PermissionDenied.into());
@@ -69,7 +75,7 @@ impl File for MemoryFile {
     fn allocate(&self, size: u64) -> io::Result<()> {
         let grown = self.may_write(Call::Allocate).and_then(|()| self.held.grow(size));
         grown.map_err(|e| on("allocate", &self.path, e))?;
-        self.held.inode.sync();
+        self.sync_inode();
         Ok(())
     }
 
@@ -83,7 +89,7 @@ impl File for MemoryFile {
         let done = self.shared.make_durable(
             Call::Sync,
             &self.path,
-            || inode.sync(),
+            || self.sync_inode(),
             |chance| inode.fail_sync(chance),
         );
         done.map_err(|e| on("sync", &self.path, e))

@@ -2,6 +2,7 @@
 
 use super::inode::{Inode, InodeInUse, Tear};
 use super::journal::Change;
+use super::profile::Profile;
 use super::space::Space;
 use super::tree::{Dir, DirId, Entry, ROOT, Stored, Tree};
 use crate::random::Sequence;
@@ -16,23 +17,23 @@ impl Tree {
         let dirs = self.dirs.iter().map(|(id, dir)| (*id, copies.dir(dir))).collect();
         let journal = self.journal.as_ref().map(|journal| journal.iter().map(|c| copies.change(c)).collect());
         copies.space.set_used(copies.held.values().map(|held| held.inode.size()).sum());
-        Tree { dirs, next: self.next, journal, space: copies.space }
+        Tree { dirs, next: self.next, journal, committed: self.committed, space: copies.space }
     }
 
-    /// Removes data that is not durable. With `chance`, a random part of it survives: single names, and blocks of 512
-    /// bytes or 4 KiB. For a fork only, because it replaces the files that are open.
-    pub(crate) fn crash(&mut self, chance: Option<&Sequence>) {
-        let tear = chance.map(|chance| {
+    /// Removes data that is not durable. With `chance`, a random part of it survives by the rules of a file system: names,
+    /// and blocks of 512 bytes or 4 KiB. For a fork only, because it replaces the files that are open.
+    pub(crate) fn crash(&mut self, chance: Option<(&Sequence, Profile)>) {
+        let tear = chance.map(|(chance, profile)| {
             let block_bytes = if chance.coin() { 512 } else { 4096 };
             // Sometimes nearly nothing is lost, sometimes nearly everything: losing half each time would never produce
             // a single gap.
             let keep_percent = [10, 50, 90][usize::from(chance.coin()) + usize::from(chance.coin())];
-            Tear { chance, block_bytes, keep_percent }
+            Tear { chance, profile, block_bytes, keep_percent }
         });
         if let Some(tear) = &tear {
             self.settle_some(tear);
         }
-        self.journal = Some(Vec::new());
+        (self.journal, self.committed) = (Some(Vec::new()), 0);
         self.drop_unreachable();
         let mut held: HashMap<*const Inode, Arc<InodeInUse>> = HashMap::new();
         let space = Arc::new(Space::new(self.space.capacity()));

@@ -5,6 +5,7 @@
 //! Lock order: `present`, then `durable`.
 
 use super::pages::{FILE_BYTES_MAX, Pages};
+use super::profile::Profile;
 use super::space::Space;
 use crate::random::Sequence;
 use parking_lot::{Mutex, RwLock};
@@ -41,16 +42,19 @@ impl Inode {
         self.present.read().read(buf, offset)
     }
 
-    /// Makes the present bytes and length durable, except lost blocks.
-    pub(crate) fn sync(&self) {
-        let Some(durable) = &self.durable else { return };
+    /// Makes the present bytes and length durable, except lost blocks. Returns whether the length has changed since the
+    /// last time, so that a journal has to be committed.
+    pub(crate) fn sync(&self) -> bool {
+        let Some(durable) = &self.durable else { return false };
         let present = self.present.read();
         let mut durable = durable.lock();
+        let is_longer_or_shorter = durable.pages.size() != present.size();
         let old = std::mem::replace(&mut durable.pages, present.clone());
         let Durable { pages, lost } = &mut *durable;
         for block in lost.iter() {
             pages.copy_block(&old, *block, LOST_BLOCK_BYTES);
         }
+        is_longer_or_shorter
     }
 
     /// Fails a sync: some of the unsynced blocks reach the disk, the others are lost.
@@ -60,7 +64,8 @@ impl Inode {
         let mut durable = durable.lock();
         let Durable { pages, lost } = &mut *durable;
         let size = if chance.coin() { present.size() } else { pages.size() };
-        let tear = Tear { chance, block_bytes: LOST_BLOCK_BYTES, keep_percent: 50 };
+        let profile = Profile::Strict;
+        let tear = Tear { chance, profile, block_bytes: LOST_BLOCK_BYTES, keep_percent: 50 };
         *pages = torn(pages, &present, size, &tear, &mut |block| {
             lost.insert(block);
         });
@@ -115,6 +120,7 @@ impl Inode {
 /// How a crash or a failed sync treats data that is not durable.
 pub(crate) struct Tear<'a> {
     pub(crate) chance: &'a Sequence,
+    pub(crate) profile: Profile,
     /// The unit in which bytes survive.
     pub(crate) block_bytes: usize,
     /// Percentage of blocks or names that survive.
@@ -133,7 +139,8 @@ fn torn(old: &Pages, new: &Pages, size: u64, tear: &Tear<'_>, lost: &mut dyn FnM
     let mut torn = old.clone();
     torn.set_size(old.size().max(new.size()));
     for block in new.differing_blocks(old, tear.block_bytes) {
-        if tear.keeps() {
+        let is_new = tear.profile.lengthens_with_bytes() && block * tear.block_bytes as u64 >= old.size();
+        if is_new || tear.keeps() {
             torn.copy_block(new, block, tear.block_bytes);
         } else {
             lost(block);

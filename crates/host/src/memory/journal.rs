@@ -1,7 +1,8 @@
 //! Tracks changes of names: which of them a `sync_dir` makes durable, and which a crash keeps.
 //!
 //! The model is POSIX's, stricter than any one file system: a name is durable after `sync_dir` of its folder, and each
-//! change that is not durable yet survives a crash or not, independently. Three things are guaranteed, because no file
+//! change that is not durable yet survives a crash or not, independently. `Profile` has what real file systems add to
+//! that. Three things are guaranteed, because no file
 //! system in use behaves otherwise: changes of one name keep their order, a rename never leaves a file without both
 //! names, and a folder has one name.
 
@@ -45,11 +46,20 @@ impl Tree {
                 change => left.push(change),
             }
         }
+        self.committed = left.len();
         self.journal = Some(left);
+    }
+
+    /// Notes that a file system with one journal for all folders commits it.
+    pub(crate) fn commit(&mut self) {
+        self.committed = self.journal.as_ref().map_or(0, Vec::len);
     }
 
     /// Makes a random part of the changes durable, as a crash does, and drops the others.
     pub(crate) fn settle_some(&mut self, tear: &Tear<'_>) {
+        if tear.profile.keeps_order() {
+            return self.settle_first(tear);
+        }
         let mut undone = BTreeSet::new();
         for change in self.journal.replace(Vec::new()).unwrap_or_default() {
             let kept = tear.keeps() && change.names().iter().flatten().all(|name| !undone.contains(*name));
@@ -58,6 +68,28 @@ impl Tree {
             } else {
                 undone.extend(change.names().into_iter().flatten().cloned());
             }
+        }
+    }
+
+    /// Makes the committed changes durable, and a random number of those after them, in their order.
+    fn settle_first(&mut self, tear: &Tear<'_>) {
+        let journal = self.journal.replace(Vec::new()).unwrap_or_default();
+        let later = journal.len().saturating_sub(self.committed) as u64;
+        // All or none of them are frequent: a commit may have been long ago, or a moment ago.
+        let kept = match tear.chance.below(4) {
+            0 => 0,
+            1 => later,
+            _ => tear.chance.below(later + 1),
+        };
+        let kept = self.committed + usize::try_from(kept).unwrap_or_default();
+        for change in journal.into_iter().take(kept) {
+            if let Change::Move { to, what: Stored::File(inode), .. } = &change
+                && tear.profile.renames_with_bytes()
+                && self.dirs.get(&to.dir).is_some_and(|dir| dir.stored.contains_key(&to.name))
+            {
+                inode.sync();
+            }
+            self.store(change);
         }
     }
 

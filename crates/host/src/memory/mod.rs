@@ -11,6 +11,7 @@ mod inode;
 mod journal;
 mod machine;
 mod pages;
+mod profile;
 mod rename;
 mod space;
 mod tree;
@@ -18,6 +19,7 @@ mod watch;
 
 pub(crate) use disk::{MemoryDisk, Shared};
 pub use machine::host;
+pub use profile::Profile;
 pub(crate) use tree::Tree;
 pub use watch::Call;
 pub(crate) use watch::Watch;

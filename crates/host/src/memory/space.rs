@@ -21,6 +21,14 @@ impl Space {
         self.capacity.load(Ordering::Relaxed)
     }
 
+    /// Bytes that can still be taken; `u64::MAX` without a limit.
+    pub(crate) fn free(&self) -> u64 {
+        match self.capacity() {
+            u64::MAX => u64::MAX,
+            capacity => capacity.saturating_sub(self.used()),
+        }
+    }
+
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Ordering::Relaxed);
     }

@@ -45,6 +45,8 @@ pub(crate) struct Tree {
     pub(crate) next: DirId,
     /// Changes of names since they were last made durable, oldest first; `None` when untracked.
     pub(crate) journal: Option<Vec<Change>>,
+    /// So many of them are before the last commit of a file system that keeps one journal for all folders (`Profile`).
+    pub(crate) committed: usize,
     pub(crate) space: Arc<Space>,
 }
 
@@ -54,6 +56,7 @@ impl Tree {
             dirs: BTreeMap::from([(ROOT, Dir::default())]),
             next: ROOT + 1,
             journal: tracked.then(Vec::new),
+            committed: 0,
             space: Arc::new(Space::new(capacity)),
         }
     }

@@ -45,12 +45,32 @@ pub enum Call {
 impl Call {
     /// Number of kinds.
     pub(crate) const KINDS: usize = Call::Lock as usize + 1;
+
+    /// Whether a call changes names, lengths or bytes. Syncs do not: they change what a power cut leaves.
+    pub(crate) fn is_change(self) -> bool {
+        match self {
+            Call::Create
+            | Call::Write
+            | Call::Allocate
+            | Call::SetSize
+            | Call::Rename
+            | Call::Link
+            | Call::Remove
+            | Call::RemoveDir
+            | Call::CreateDir
+            | Call::Lock => true,
+            Call::Open | Call::Read | Call::Sync | Call::SyncDir | Call::List => false,
+        }
+    }
 }
 
 /// Is shown each call of a disk that tracks durability, and decides its fate.
 pub(crate) trait Watch: Send + Sync {
     /// Counts a call; returns the error of a fault that is set for it.
     fn call(&self, call: Call, path: &Path) -> io::Result<()>;
+
+    /// Is called before each call that changes the disk, whether it will fail or not. The caller holds no lock.
+    fn before_change(&self, tree: &RwLock<Tree>, call: Call, path: &Path);
 
     /// Decides what a failing call does to the data.
     fn chance(&self) -> &Sequence;

@@ -8,7 +8,7 @@ use crate::error::on;
 use crate::{File, is_direct};
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,6 +24,17 @@ pub(super) fn open_read(
 ) -> io::Result<Arc<dyn File>> {
     let opened = files.open(path, open).map_err(|e| on("open", path, e))?;
     Ok(RealFile::of(Source::Read(opened), path))
+}
+
+/// Opens a file for reading. A pipe is refused: opening it would wait for a writer, perhaps for ever.
+pub(super) fn open_regular(path: &Path, flags: i32) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    // Without effect on files.
+    let opened = options.read(true).custom_flags(flags | libc::O_NONBLOCK).open(path)?;
+    match opened.metadata()?.file_type().is_fifo() {
+        true => Err(io::Error::other("it is a pipe, and no file")),
+        false => Ok(opened),
+    }
 }
 
 /// The descriptor that reads and writes use.

@@ -4,10 +4,11 @@
 //! created or written are never reached through a symbolic link in their place, because another user may have created
 //! it. Parent folders may be links: owners use them to move folders to other disks.
 
-use super::file::{RealFile, open_read};
-use super::locks::lock_file;
+use super::file::{RealFile, open_read, open_regular};
+use super::locks::{lock_dir, lock_file};
 use super::open_files::OpenFiles;
-use super::private::{create_dirs, make_dir_private, make_private, not_through_a_link};
+use super::places::Places;
+use super::private::{create_dirs, link_if_own, make_dir_private, make_private, not_through_a_link};
 use crate::error::{between, on};
 use crate::{Disk, File};
 use std::fs;
@@ -19,12 +20,13 @@ use std::sync::Arc;
 /// The file system of the operating system.
 pub(crate) struct RealDisk {
     files: Arc<OpenFiles>,
+    places: Places,
 }
 
 impl RealDisk {
     /// Keeps at most `descriptors_max` descriptors of files that are open for reading.
     pub(crate) fn new(descriptors_max: usize) -> RealDisk {
-        RealDisk { files: OpenFiles::new(descriptors_max) }
+        RealDisk { files: OpenFiles::new(descriptors_max), places: Places::default() }
     }
 
     fn open_to_write(
@@ -33,6 +35,7 @@ impl RealDisk {
         op: &'static str,
         options: &fs::OpenOptions,
     ) -> io::Result<fs::File> {
+        self.places.check(path)?;
         let open = || not_through_a_link(options.open(path));
         self.files.with_descriptors(open).map_err(|e| on(op, path, e))
     }
@@ -40,13 +43,11 @@ impl RealDisk {
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        open_read(&self.files, path, || fs::File::open(path))
+        open_read(&self.files, path, || open_regular(path, 0))
     }
 
     fn open_own(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let mut options = fs::OpenOptions::new();
-        options.read(true).custom_flags(libc::O_NOFOLLOW);
-        open_read(&self.files, path, || not_through_a_link(options.open(path)))
+        open_read(&self.files, path, || not_through_a_link(open_regular(path, libc::O_NOFOLLOW)))
     }
 
     fn open_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -68,27 +69,49 @@ impl Disk for RealDisk {
         lock_file(path, holder)
     }
 
+    fn lock_folder(&self, folder: &Path, name: &str, holder: &str) -> io::Result<Box<dyn Send + Sync>> {
+        let file = folder.join(name);
+        Ok(Box::new((lock_dir(folder, &file)?, lock_file(&file, holder)?)))
+    }
+
+    fn keep_place(&self, folder: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.places.keep(folder)
+    }
+
+    fn check_place(&self, path: &Path) -> io::Result<()> {
+        self.places.check(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.places.check(from)?;
+        self.places.check(to)?;
         let is_folder = fs::symlink_metadata(from).is_ok_and(|about| about.is_dir());
-        self.files.pin(from, is_folder);
-        self.files.pin(to, false);
+        let _leaving = (self.files.pin(from, is_folder), self.files.pin(to, false));
         fs::rename(from, to).map_err(|e| between("rename", from, to, e))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.places.check(to)?;
         fs::hard_link(from, to).map_err(|e| between("link", from, to, e))
     }
 
+    fn link_if_own(&self, from: &Path, to: &Path) -> io::Result<bool> {
+        link_if_own(from, to).map_err(|e| between("link", from, to, e))
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.files.pin(path, false);
+        self.places.check(path)?;
+        let _leaving = self.files.pin(path, false);
         fs::remove_file(path).map_err(|e| on("remove", path, e))
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.places.check(path)?;
         fs::remove_dir(path).map_err(|e| on("remove folder", path, e))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.places.check(path)?;
         create_dirs(path).map_err(|e| on("create folder", path, e))
     }
 
@@ -118,7 +141,19 @@ impl Disk for RealDisk {
         fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink())
     }
 
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        let found =
+            rustix::fs::statvfs(folder(path)).map_err(|e| on("ask for the free space of", path, e.into()))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        let about = fs::symlink_metadata(path).map_err(|e| on("look at", path, e))?;
+        Ok(about.len())
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.places.check(dir)?;
         self.files
             .with_descriptors(|| fs::File::open(folder(dir)))
             .and_then(|opened| opened.sync_all())
@@ -208,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_in_the_place_of_a_file_is_an_error_and_no_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key.pem");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        for opened in [disk().open(&path), disk().open_own(&path)] {
+            let error = opened.err().unwrap().to_string();
+            assert!(error.contains("key.pem") && error.contains("pipe"), "{error}");
+        }
+    }
+
+    #[test]
     fn allocate_keeps_bytes_and_reads_as_zeros() {
         let dir = tempfile::tempdir().unwrap();
         let file = disk().create(&dir.path().join("segment")).unwrap();
@@ -226,6 +272,19 @@ mod tests {
         let error = file.allocate(1 << 62).unwrap_err();
         assert!(error.to_string().contains("segment"), "{error}");
         assert_eq!(file.size().unwrap(), 3, "a refused reservation leaves the length");
+    }
+
+    #[test]
+    fn sizes_and_free_space_are_told_without_opening_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        disk().create(&path).unwrap().write_all_at(b"hello", 0).unwrap();
+        assert_eq!(disk().file_bytes(&path).unwrap(), 5);
+        assert!(disk().free_bytes(dir.path()).unwrap() > 0 && disk().free_bytes(&path).unwrap() > 0);
+        let absent = dir.path().join("absent");
+        assert_eq!(disk().file_bytes(&absent).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let error = disk().free_bytes(&absent).unwrap_err();
+        assert!(error.kind() == io::ErrorKind::NotFound && error.to_string().contains("absent"), "{error}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::error::{held, on};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -33,17 +33,52 @@ pub(super) fn lock_file(path: &Path, holder: &str) -> io::Result<Box<dyn Send + 
         }
         Err(e) => return Err(on("lock", path, e.into())),
     }
-    make_private(&file)
-        .and_then(|()| file.set_len(0))
-        .and_then(|()| file.write_all(holder.as_bytes()))
-        .map_err(|e| on("write the lock file", path, e))?;
+    let written =
+        make_private(&file).and_then(|()| file.set_len(0)).and_then(|()| file.write_all(holder.as_bytes()));
+    match written {
+        // The lock is held all the same. Only others who want it are not told by whom.
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {}
+        written => written.map_err(|e| on("write the lock file", path, e))?,
+    }
     Ok(Box::new(file))
+}
+
+/// Locks a folder, beside the lock on `file` in it: a file can be removed while it is locked, and then a second process would
+/// find another one. A file system that cannot lock folders goes without.
+pub(super) fn lock_dir(folder: &Path, file: &Path) -> io::Result<Option<fs::File>> {
+    let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(folder);
+    let opened = opened.map_err(|e| on("open folder", folder, e))?;
+    match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(opened)),
+        Err(Errno::WOULDBLOCK) => {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let is_removed = text.trim().is_empty();
+            let unknown = "a process whose lock file was removed";
+            Err(held(folder, if is_removed { unknown } else { text.trim() }.to_owned()))
+        }
+        Err(_not_here) => Ok(None),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lock_holder;
+
+    #[test]
+    fn a_locked_folder_stays_locked_when_its_lock_file_is_removed_or_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = || Ok::<_, io::Error>((lock_dir(dir.path(), &path)?, lock_file(&path, "pid 1")?));
+        let first = lock().unwrap();
+        assert_eq!(lock_holder(&lock().err().unwrap()), Some("pid 1"));
+        fs::remove_file(&path).unwrap();
+        assert!(lock_holder(&lock().err().unwrap()).is_some_and(|holder| holder.contains("removed")));
+        fs::write(&path, "").unwrap();
+        assert!(lock().is_err());
+        drop(first);
+        lock().unwrap();
+    }
 
     #[test]
     fn a_second_lock_is_refused_with_the_holders_text_until_the_first_is_dropped() {

@@ -11,6 +11,7 @@
 //!
 //! A read takes no lock: it loads an `ArcSwap`. Locks are taken when a descriptor is opened or closed.
 
+use super::file::open_regular;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -43,6 +44,42 @@ struct State {
     hand: usize,
     /// All open files by path. Several of them may have the same path.
     by_path: HashMap<Arc<Path>, Vec<Weak<OpenFile>>>,
+    /// Names that are being opened, and whether one was removed or replaced meanwhile.
+    opening: Vec<Arc<Name>>,
+    /// Names that are being removed or replaced.
+    leaving: Vec<Arc<Name>>,
+}
+
+/// A name that is about to be opened, or to go.
+struct Name {
+    path: Box<Path>,
+    /// Whether all names below it go too.
+    and_below: bool,
+    /// Whether it goes while it is being opened. Guarded by the lock of `State`.
+    goes: AtomicBool,
+}
+
+/// Names that are being removed or replaced, until this is dropped. Files that are opened meanwhile keep a descriptor.
+pub(super) struct Leaving<'a> {
+    files: &'a OpenFiles,
+    name: Arc<Name>,
+}
+
+impl Name {
+    fn of(path: &Path, and_below: bool) -> Arc<Name> {
+        Arc::new(Name { path: path.into(), and_below, goes: AtomicBool::new(false) })
+    }
+
+    /// Whether the file at `path` loses its name with this one.
+    fn takes(&self, path: &Path) -> bool {
+        if self.and_below { path.starts_with(&self.path) } else { *path == *self.path }
+    }
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.files.state.lock().leaving.retain(|name| !Arc::ptr_eq(name, &self.name));
+    }
 }
 
 /// A file that is open for reading, with or without a descriptor.
@@ -87,18 +124,31 @@ impl OpenFiles {
         path: &Path,
         open: impl Fn() -> io::Result<fs::File>,
     ) -> io::Result<Opened> {
-        let descriptor = self.with_descriptors(open)?;
+        // The name is entered first: whoever removes it from now on sees it, and whoever has begun to is seen here.
+        let name = Name::of(path, false);
+        {
+            let mut state = self.state.lock();
+            let goes = state.leaving.iter().any(|leaving| leaving.takes(path));
+            name.goes.store(goes, Ordering::Relaxed);
+            state.opening.push(Arc::clone(&name));
+        }
+        let opened = self.with_descriptors(open).and_then(|opened| Ok((identity(&opened)?, opened)));
+        let mut state = self.state.lock();
+        state.opening.retain(|other| !Arc::ptr_eq(other, &name));
+        let (identity, descriptor) = opened?;
         let file = Arc::new(OpenFile {
             path: path.into(),
-            identity: identity(&descriptor)?,
+            identity,
             descriptor: ArcSwapOption::from_pointee(descriptor),
             direct: ArcSwapOption::empty(),
             is_used: AtomicBool::new(false),
             place: Mutex::new(ClockState::Closed),
         });
-        let mut state = self.state.lock();
         state.by_path.entry(Arc::clone(&file.path)).or_default().push(Arc::downgrade(&file));
         state.enter(&file, self.kept_max);
+        if name.goes.load(Ordering::Relaxed) {
+            state.leave_ring(&file, ClockState::Pinned);
+        }
         Ok(Opened { files: Arc::clone(self), file })
     }
 
@@ -123,9 +173,15 @@ impl OpenFiles {
     }
 
     /// Called before the name `path`, or all names below it, are removed or replaced: open files of these names keep a
-    /// descriptor.
-    pub(super) fn pin(&self, path: &Path, and_below: bool) {
+    /// descriptor, and so do those that are opened before the result is dropped.
+    #[must_use = "files that are opened until the name is gone need it too"]
+    pub(super) fn pin(&self, path: &Path, and_below: bool) -> Leaving<'_> {
+        let name = Name::of(path, and_below);
         let mut state = self.state.lock();
+        state.leaving.push(Arc::clone(&name));
+        for opening in state.opening.iter().filter(|opening| name.takes(&opening.path)) {
+            opening.goes.store(true, Ordering::Relaxed);
+        }
         let found: Vec<Arc<OpenFile>> = if and_below {
             let below = state.by_path.iter().filter(|(known, _)| known.starts_with(path));
             below.flat_map(|(_, files)| files.iter().filter_map(Weak::upgrade)).collect()
@@ -136,17 +192,19 @@ impl OpenFiles {
         for file in found {
             if *file.place.lock() == ClockState::Closed {
                 // If the file does not exist any more, its readers get the error when they read.
-                let opened = fs::File::open(&file.path).and_then(|opened| same(opened, &file));
+                let opened = open_regular(&file.path, 0).and_then(|opened| same(opened, &file));
                 let Ok(opened) = opened else { continue };
                 file.descriptor.store(Some(Arc::new(opened)));
             }
             state.leave_ring(&file, ClockState::Pinned);
         }
+        drop(state);
+        Leaving { files: self, name }
     }
 
     #[cold]
     fn reopen(&self, file: &Arc<OpenFile>) -> io::Result<Arc<fs::File>> {
-        let opened = self.with_descriptors(|| fs::File::open(&file.path))?;
+        let opened = self.with_descriptors(|| open_regular(&file.path, 0))?;
         let opened = Arc::new(same(opened, file)?);
         let mut state = self.state.lock();
         if let Some(meanwhile) = file.descriptor.load_full() {

@@ -11,7 +11,16 @@ pub fn cores() -> usize {
 pub fn memory_bytes() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let machine = machine.unwrap_or(1 << 30);
-    super::cgroup::memory_limit().map_or(machine, |limit| limit.min(machine))
+    // Half of the address space: the allocator reserves more of it than the memory that is used.
+    let space = address_space_allowed().map_or(u64::MAX, |allowed| allowed / 2);
+    super::cgroup::memory_limit().map_or(machine, |limit| limit.min(machine)).min(space)
+}
+
+/// The address space that this process may use, bytes; `None` without a limit.
+#[must_use]
+pub fn address_space_allowed() -> Option<u64> {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::As).current
 }
 
 /// Parses `MemTotal: N kB`; returns bytes.

@@ -2,6 +2,7 @@
 
 use crate::{Next, Signal, TaskHandle, Tasks, Worker};
 use parking_lot::{Condvar, Mutex};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,20 +12,55 @@ pub(crate) struct Threads;
 
 impl Tasks for Threads {
     /// # Panics
-    /// If the system refuses a thread. The engine needs only a few, all started when it opens.
+    /// If the system refuses a thread. Servers and the engine need only a few, all started when they open; a server asks
+    /// `check_threads` before.
     fn start(&self, name: &str, worker: Box<dyn Worker>) -> Arc<dyn TaskHandle> {
+        match self.try_start(name, worker) {
+            Ok(thread) => thread,
+            Err(e) => panic!("cannot start the thread {name}: {e}"),
+        }
+    }
+
+    fn try_start(&self, name: &str, worker: Box<dyn Worker>) -> io::Result<Arc<dyn TaskHandle>> {
         let thread = Arc::new(Thread::default());
         let of_worker = Arc::clone(&thread);
-        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || of_worker.run(worker));
-        if let Err(e) = started {
-            panic!("cannot start the thread {name}: {e}");
-        }
-        thread
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || of_worker.run(worker))?;
+        Ok(thread)
     }
 
     fn wait_until(&self, signal: &Signal, ready: &mut dyn FnMut() -> bool) {
         signal.wait(ready);
     }
+}
+
+/// Checks that the system gives this process so many further threads at a time, and gives them back.
+///
+/// # Errors
+/// The number that it gives, and why no more.
+pub fn check_threads(wanted: usize) -> Result<(), (usize, io::Error)> {
+    let (is_over, ended) = (Arc::new(Mutex::new(false)), Arc::new(Condvar::new()));
+    let mut threads = Vec::new();
+    let mut refusal = None;
+    while threads.len() < wanted && refusal.is_none() {
+        let (is_over, ended) = (Arc::clone(&is_over), Arc::clone(&ended));
+        let waits = move || {
+            let mut is_over = is_over.lock();
+            while !*is_over {
+                ended.wait(&mut is_over);
+            }
+        };
+        match std::thread::Builder::new().spawn(waits) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    *is_over.lock() = true;
+    ended.notify_all();
+    let given = threads.len();
+    for thread in threads {
+        let _never_panics = thread.join();
+    }
+    refusal.map_or(Ok(()), |error| Err((given, error)))
 }
 
 #[derive(Default)]

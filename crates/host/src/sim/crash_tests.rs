@@ -1,6 +1,6 @@
 //! Which data survives a crash.
 
-use super::{Call, Fault, Machine, Survives, When};
+use super::{Call, Fault, Machine, Profile, Survives, When};
 use crate::{Clock, Disk, File};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -47,6 +47,10 @@ fn put_durable(machine: &Machine, path: &str, bytes: &[u8]) -> Arc<dyn File> {
     file.sync().unwrap();
     disk(machine).sync_dir(p(path).parent().unwrap()).unwrap();
     file
+}
+
+fn strict(seed: u64) -> Survives {
+    Survives::TornOn { profile: Profile::Strict, seed }
 }
 
 fn names(machine: &Machine) -> Vec<String> {
@@ -154,8 +158,8 @@ fn a_torn_image_holds_old_or_new_in_each_block_and_all_combinations_occur() {
     file.write_all_at(&[3; 8192], 8192).unwrap();
     let (mut firsts, mut sizes) = (BTreeSet::new(), BTreeSet::new());
     for seed in 0..300 {
-        let left = read(&m.crash_image(Survives::Torn { seed }), "/d/f").unwrap();
-        assert_eq!(left, read(&m.crash_image(Survives::Torn { seed }), "/d/f").unwrap(), "seed {seed}");
+        let left = read(&m.crash_image(strict(seed)), "/d/f").unwrap();
+        assert_eq!(left, read(&m.crash_image(strict(seed)), "/d/f").unwrap(), "seed {seed}");
         for (index, block) in left.chunks(512).enumerate() {
             let allowed: &[u8] = if index < 16 { &[1, 2] } else { &[0, 3] };
             assert!(block.iter().all(|byte| *byte == block[0]) && allowed.contains(&block[0]), "seed {seed}");
@@ -177,7 +181,7 @@ fn a_torn_image_keeps_synced_bytes_and_renames_whole() {
     put(&m, "/d/new", b"");
     let mut seen = BTreeSet::new();
     for seed in 0..100 {
-        let after = m.crash_image(Survives::Torn { seed });
+        let after = m.crash_image(strict(seed));
         assert_eq!(text(&after, "/d/kept").as_deref(), Some("kept"));
         let current = text(&after, "/d/current").unwrap();
         let tmp = text(&after, "/d/tmp");
@@ -256,4 +260,107 @@ fn an_image_has_no_locks_no_faults_and_the_time_of_day() {
     after.host().random.fill(&mut b);
     assert_ne!(a, b, "a restarted process draws other ids");
     let _: &dyn Clock = new.as_ref();
+}
+
+/// What images of a machine show on a file system, each once.
+fn shown<T: Ord>(m: &Machine, profile: Profile, look: impl Fn(&Machine) -> T) -> BTreeSet<T> {
+    (0..200).map(|seed| look(&m.crash_image(Survives::TornOn { profile, seed }))).collect()
+}
+
+#[test]
+fn a_journal_keeps_changes_of_names_in_their_order_over_all_folders() {
+    let m = machine();
+    put_durable(&m, "/d/a", b"a");
+    for (from, to) in [("/d/a", "/e/a"), ("/e/a", "/d/b"), ("/d/b", "/e/b")] {
+        disk(&m).rename(p(from), p(to)).unwrap();
+    }
+    put(&m, "/d/c", b"");
+    for profile in [Profile::Ext4Ordered, Profile::Xfs] {
+        let seen = shown(&m, profile, names);
+        let in_order: [&[&str]; 5] = [&["/d/a"], &["/e/a"], &["/d/b"], &["/e/b"], &["/d/c", "/e/b"]];
+        assert_eq!(seen.len(), in_order.len(), "{seen:?}");
+        assert!(in_order.iter().all(|names| seen.contains(&strings(names))), "{seen:?}");
+    }
+    let strict = shown(&m, Profile::Strict, names);
+    assert!(
+        strict.contains(&strings(&["/d/a", "/d/c"])),
+        "a later name without the earlier ones: {strict:?}"
+    );
+}
+
+/// Names as `names` gives them.
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_commit_of_a_journal_makes_the_names_of_all_folders_durable() {
+    let m = machine();
+    let old = put_durable(&m, "/e/old", &[1; 5000]);
+    put(&m, "/d/a", b"");
+    old.write_all_at(&[2; 5000], 0).unwrap();
+    old.sync().unwrap();
+    for profile in [Profile::Ext4Ordered, Profile::Xfs] {
+        assert_eq!(shown(&m, profile, names).len(), 2, "a sync of old bytes commits nothing");
+    }
+    old.write_all_at(b"longer", 5000).unwrap();
+    old.sync().unwrap();
+    for profile in [Profile::Ext4Ordered, Profile::Xfs] {
+        let all = BTreeSet::from([strings(&["/d/a", "/e/old"])]);
+        assert_eq!(shown(&m, profile, names), all, "a sync of a longer file commits everything");
+    }
+    assert_eq!(shown(&m, Profile::Strict, names).len(), 2);
+    put(&m, "/d/b", b"");
+    disk(&m).sync_dir(p("/e")).unwrap();
+    for profile in [Profile::Ext4Ordered, Profile::Xfs] {
+        assert_eq!(shown(&m, profile, names).len(), 1, "so does a sync of another folder");
+    }
+}
+
+#[test]
+fn a_file_grows_with_its_bytes_but_on_the_strict_disk() {
+    let m = machine();
+    let file = put_durable(&m, "/d/f", &[1; 4096]);
+    file.write_all_at(&[2; 3 * 4096], 4096).unwrap();
+    let has_zeroes = |m: &Machine| read(m, "/d/f").unwrap().contains(&0);
+    for profile in [Profile::Ext4Ordered, Profile::Xfs] {
+        assert_eq!(shown(&m, profile, has_zeroes), BTreeSet::from([false]));
+        assert!(shown(&m, profile, |m| read(m, "/d/f").unwrap().len()).len() > 2, "any length");
+    }
+    assert_eq!(shown(&m, Profile::Strict, has_zeroes).len(), 2, "a length without its bytes");
+}
+
+#[test]
+fn a_file_renamed_over_another_has_its_bytes_on_ext4_alone() {
+    let m = machine();
+    put_durable(&m, "/d/current", b"1");
+    put(&m, "/d/new", b"2");
+    disk(&m).rename(p("/d/new"), p("/d/current")).unwrap();
+    let current = |m: &Machine| text(m, "/d/current").unwrap();
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(shown(&m, Profile::Ext4Ordered, current), texts(&["1", "2"]));
+    assert_eq!(shown(&m, Profile::Xfs, current), texts(&["", "1", "2"]));
+}
+
+#[test]
+fn a_torn_image_draws_its_file_system() {
+    let drawn: Vec<_> = (0..30).map(|seed| Survives::Torn { seed }.profile()).collect();
+    assert!(Profile::ALL.iter().all(|profile| drawn.contains(&Some(*profile))), "{drawn:?}");
+}
+
+#[test]
+fn the_machine_is_shown_before_every_change_if_that_is_wanted() {
+    let m = machine();
+    let seen = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let into = Arc::clone(&seen);
+    m.on_every_change(move |cut| into.lock().push((cut.when, names(&cut.machine).len())));
+    put_durable(&m, "/d/f", b"x");
+    disk(&m).rename(p("/d/f"), p("/e/f")).unwrap();
+    disk(&m).list(p("/d")).unwrap();
+    m.stop_watching();
+    let seen = seen.lock();
+    let changes: Vec<_> = seen.iter().filter(|(when, _)| matches!(when, When::Change(_))).collect();
+    let of = |call, names| (When::Change(call), names);
+    assert_eq!(changes, [&of(Call::Create, 0), &of(Call::Write, 1), &of(Call::Rename, 1)]);
+    assert_eq!(seen.len(), 3 + 4, "and each sync twice");
 }

@@ -1,26 +1,30 @@
-//! Keeps copies of a machine around a sync, for tests of crashes at that moment.
+//! Keeps copies of a machine around a sync and before a change, for tests of crashes at that moment.
 
 use super::Machine;
+use crate::memory::Call;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 
-/// The moment relative to a sync.
+/// The moment of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Called; nothing is durable yet.
     Before,
     /// Durable (or failed); not yet returned to the caller.
     After,
+    /// Before a call that changes names, lengths or bytes: where a process may be killed. Only for `on_every_change`.
+    Change(Call),
 }
 
-/// A machine as it was at one sync.
+/// A machine as it was at one sync or change.
 #[derive(Clone)]
 pub struct Cut {
-    /// Number of the sync in the machine's life, from 1, files and folders together.
+    /// Number of the sync in the machine's life, from 1, files and folders together; of a change, the number of the
+    /// last sync before it.
     pub number: u64,
-    /// The moment relative to the sync.
+    /// The moment relative to the sync, or the change.
     pub when: When,
-    /// The file or folder that was synced.
+    /// The file or folder that was synced or changed.
     pub path: PathBuf,
     /// An independent machine with everything written until then; `crash_image` yields what a crash leaves of it.
     pub machine: Machine,
@@ -39,6 +43,8 @@ struct State {
     asked: Vec<(u64, When)>,
     taken: Vec<Cut>,
     watcher: Option<Watcher>,
+    /// Whether the watcher wants to see changes too.
+    watches_changes: bool,
 }
 
 impl Cuts {
@@ -60,8 +66,15 @@ impl Cuts {
         state.asked.push((number, when));
     }
 
-    pub(crate) fn watch(&self, watcher: Option<Watcher>) {
-        self.state.lock().watcher = watcher;
+    pub(crate) fn watch(&self, watcher: Option<Watcher>, watches_changes: bool) {
+        let mut state = self.state.lock();
+        state.watcher = watcher;
+        state.watches_changes = watches_changes;
+    }
+
+    pub(crate) fn wants_changes(&self) -> bool {
+        let state = self.state.lock();
+        state.watcher.is_some() && state.watches_changes
     }
 
     pub(crate) fn wanted(&self, number: u64, when: When) -> bool {

@@ -172,3 +172,38 @@ fn wild_offsets_are_refused() {
     assert_eq!(file.set_size(u64::MAX).unwrap_err().kind(), ErrorKind::FileTooLarge);
     assert!(file.read_exact_at(&mut [0], u64::MAX).is_err());
 }
+
+#[test]
+fn a_fault_of_any_change_counts_changes_and_syncs_alone() {
+    let changes = |call: &Call| !matches!(call, Open | Read | List);
+    let counted = CALLS.iter().filter(|call| changes(call)).count() as u64;
+    let mut failed = Vec::new();
+    for nth in 1..=counted + 1 {
+        let machine = Machine::new(0);
+        let disk = machine.host().disk;
+        let at = |name: &str| Path::new("/d").join(name);
+        disk.create_dir_all(&at("empty")).unwrap();
+        let file = disk.create(&at("file")).unwrap();
+        machine.fail(Fault::of_any_change(nth, ErrorKind::Other));
+        let results = [
+            disk.create(&at("old")).map(drop),
+            disk.open(&at("file")).map(drop),
+            file.write_all_at(b"0123456789", 0),
+            file.read_exact_at(&mut [0; 0], 0),
+            file.allocate(100),
+            file.set_size(50),
+            file.sync(),
+            disk.hard_link(&at("file"), &at("link")),
+            disk.rename(&at("file"), &at("renamed")),
+            disk.list(&at("")).map(drop),
+            disk.sync_dir(&at("")),
+            disk.lock(&at("lock"), "").map(drop),
+            disk.create_dir_all(&at("folder")),
+            disk.remove_dir(&at("empty")),
+            disk.remove(&at("link")),
+        ];
+        failed.push(results.iter().position(Result::is_err));
+    }
+    let wanted = [0, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14].map(Some);
+    assert_eq!(failed, wanted.into_iter().chain([None]).collect::<Vec<_>>());
+}

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A fault to come.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    call: Call,
+    /// The kind of call; `None` for every call that changes the disk or makes it durable.
+    call: Option<Call>,
     left: u64,
     error: io::ErrorKind,
     lasting: bool,
@@ -21,7 +22,13 @@ impl Fault {
     /// Fails the `nth` call of a kind after the fault is set, 1 being the next, with an error of this kind.
     #[must_use]
     pub fn new(call: Call, nth: u64, error: io::ErrorKind) -> Fault {
-        Fault { call, left: nth.max(1), error, lasting: false, panics: false, path: None }
+        Fault { call: Some(call), left: nth.max(1), error, lasting: false, panics: false, path: None }
+    }
+
+    /// The same for calls of every kind that changes the disk or makes it durable.
+    #[must_use]
+    pub fn of_any_change(nth: u64, error: io::ErrorKind) -> Fault {
+        Fault { call: None, left: nth.max(1), error, lasting: false, panics: false, path: None }
     }
 
     /// Also fails every such call after that.
@@ -44,8 +51,12 @@ impl Fault {
 
     /// Counts a matching call. Returns whether it must fail.
     fn strikes(&mut self, call: Call, path: &Path) -> bool {
-        let fits = self.call == call
-            && self.path.as_ref().is_none_or(|part| path.to_string_lossy().contains(part.as_str()));
+        let is_one = match self.call {
+            Some(wanted) => wanted == call,
+            None => call.is_change() || matches!(call, Call::Sync | Call::SyncDir),
+        };
+        let fits =
+            is_one && self.path.as_ref().is_none_or(|part| path.to_string_lossy().contains(part.as_str()));
         if !fits || self.left == 0 {
             return fits && self.lasting;
         }

@@ -6,7 +6,7 @@ use super::faults::Fault;
 use super::tasks::Steps;
 use super::watch::MachineWatch;
 use crate::error::on;
-use crate::memory::{Call, MemoryDisk, Shared, Tree};
+use crate::memory::{Call, MemoryDisk, Profile, Shared, Tree};
 use crate::random::{Sequence, derive};
 use crate::{Clock, Host};
 use parking_lot::RwLock;
@@ -21,11 +21,34 @@ pub enum Survives {
     OnlySynced,
     /// Everything: only the process died. A later crash can still lose data that is not durable.
     EverythingWritten,
-    /// Durable data, and a random part of the unsynced blocks (512 bytes or 4 KiB) and of the changes of names.
+    /// Durable data, and a random part of the unsynced blocks (512 bytes or 4 KiB) and of the changes of names, by the
+    /// rules of a file system that is drawn too.
     Torn {
         /// Seed of the random choice; equal seeds leave equal data.
         seed: u64,
     },
+    /// The same by the rules of this file system.
+    TornOn {
+        /// The file system.
+        profile: Profile,
+        /// Seed of the random choice; equal seeds leave equal data.
+        seed: u64,
+    },
+}
+
+impl Survives {
+    /// The file system whose rules are followed, if it matters.
+    #[must_use]
+    pub fn profile(self) -> Option<Profile> {
+        match self {
+            Survives::OnlySynced | Survives::EverythingWritten => None,
+            Survives::Torn { seed } => {
+                let drawn = Sequence::new(derive(seed, 6)).below(Profile::ALL.len() as u64);
+                usize::try_from(drawn).ok().and_then(|drawn| Profile::ALL.get(drawn)).copied()
+            }
+            Survives::TornOn { profile, .. } => Some(profile),
+        }
+    }
 }
 
 /// A machine in memory. Cloning shares it; crash images are independent machines.
@@ -72,7 +95,10 @@ impl Machine {
         match survives {
             Survives::OnlySynced => tree.crash(None),
             Survives::EverythingWritten => {}
-            Survives::Torn { seed } => tree.crash(Some(&Sequence::new(derive(seed, 4)))),
+            Survives::Torn { seed } | Survives::TornOn { seed, .. } => {
+                let profile = survives.profile().unwrap_or(Profile::Strict);
+                tree.crash(Some((&Sequence::new(derive(seed, 4)), profile)));
+            }
         }
         Machine::over(tree, self.seed, self.clock.restarted())
     }
@@ -119,12 +145,18 @@ impl Machine {
     /// Shows `watcher` the machine before and after each sync from now on. The copies share pages, so they are cheap,
     /// but copying walks all names. Syncs of this machine by the watcher are not shown.
     pub fn on_every_sync(&self, watcher: impl FnMut(&Cut) + Send + 'static) {
-        self.watch.cuts.watch(Some(Box::new(watcher)));
+        self.watch.cuts.watch(Some(Box::new(watcher)), false);
     }
 
-    /// Ends `on_every_sync`.
+    /// As `on_every_sync`, and shows the machine also before each call that changes names, lengths or bytes: every
+    /// moment at which a process may be killed.
+    pub fn on_every_change(&self, watcher: impl FnMut(&Cut) + Send + 'static) {
+        self.watch.cuts.watch(Some(Box::new(watcher)), true);
+    }
+
+    /// Ends `on_every_sync` and `on_every_change`.
     pub fn stop_watching(&self) {
-        self.watch.cuts.watch(None);
+        self.watch.cuts.watch(None, false);
     }
 
     /// Limits the disk to this many bytes of file lengths; existing data stays. `u64::MAX`: no limit.

@@ -12,7 +12,7 @@ mod machine;
 mod tasks;
 mod watch;
 
-pub use crate::memory::Call;
+pub use crate::memory::{Call, Profile};
 pub use cuts::{Cut, When};
 pub use faults::Fault;
 pub use machine::{Machine, Survives};

@@ -52,6 +52,15 @@ impl Watch for MachineWatch {
         self.faults.call(call, path)
     }
 
+    fn before_change(&self, tree: &RwLock<Tree>, call: Call, path: &Path) {
+        if self.cuts.wants_changes() {
+            let tree = tree.read().fork();
+            let machine = Machine::over(tree, self.seed, self.clock.restarted());
+            let number = self.cuts.syncs();
+            self.cuts.keep(Cut { number, when: When::Change(call), path: path.to_path_buf(), machine });
+        }
+    }
+
     fn chance(&self) -> &Sequence {
         &self.chance
     }

@@ -3,7 +3,7 @@
 //!
 //! The memtable, the row index of SSTables and their partition index compare only encoded bytes, so the encoding must
 //! match Cassandra's exactly. Source: `ByteComparable.md`, `ByteSource`, `ClusteringComparator` and each type's
-//! `asComparableBytes`.
+//! `asComparableBytes`. One exception: all NaNs have one encoding, because they are equal values.
 //!
 //! - [`value`](self::encode_value): one value. No encoding is a prefix of another encoding of the same type, except for
 //!   byte strings: their end is only recognised by the separator that always follows them.
@@ -12,7 +12,7 @@
 //! - [`partition`](self::decorated_key): token and key, in the order of partitions.
 //!
 //! Decoding gives an equal value, but not always the same bytes: `decimal`, `varint` and `boolean` decode to their
-//! shortest form, an empty element of a collection decodes to null, and a component of a dynamic composite to its alias. A caller
+//! shortest form, a NaN to Java's, an empty element of a collection decodes to null, and a component of a dynamic composite to its alias. A caller
 //! that needs the original bytes stores them beside the encoding.
 
 mod clustering;

@@ -38,6 +38,20 @@ pub(super) fn scalar() -> impl Strategy<Value = CqlType> {
     ]
 }
 
+/// Any NaN, with either sign; `infinity` is the number whose bits are just before those of all NaNs.
+fn nan(infinity: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+    let rest = infinity.len() - 1;
+    (any::<bool>(), proptest::collection::vec(any::<u8>(), rest), 1..=rest).prop_map(
+        move |(is_negative, bits, at)| {
+            let mut bytes: Vec<u8> = infinity.to_vec();
+            bytes.iter_mut().skip(1).zip(bits).for_each(|(byte, bits)| *byte |= bits);
+            bytes[at] |= 1;
+            bytes[0] |= u8::from(is_negative) << 7;
+            bytes
+        },
+    )
+}
+
 /// A valid value; sometimes the empty one, if the type has it.
 pub(super) fn value_of(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
     let full = match ty {
@@ -57,6 +71,8 @@ pub(super) fn value_of(ty: &CqlType) -> BoxedStrategy<Vec<u8>> {
                 bytes
             })
             .boxed(),
+        CqlType::Float => prop_oneof![3 => edgy_bytes(4), 1 => nan(&[0x7F, 0x80, 0, 0])].boxed(),
+        CqlType::Double => prop_oneof![3 => edgy_bytes(8), 1 => nan(&[0x7F, 0xF0, 0, 0, 0, 0, 0, 0])].boxed(),
         other => edgy_bytes(other.fixed_length().unwrap()).boxed(),
     };
     if ty.allows_empty() { prop_oneof![1 => Just(Vec::new()), 9 => full].boxed() } else { full }
@@ -83,15 +99,6 @@ fn table() -> impl Strategy<Value = Table> {
             (types, a, b)
         })
     })
-}
-
-/// NaN has two different orders in Cassandra.
-pub(super) fn is_nan(ty: &CqlType, bytes: &[u8]) -> bool {
-    match ty {
-        CqlType::Float => bytes.try_into().is_ok_and(|bytes| f32::from_be_bytes(bytes).is_nan()),
-        CqlType::Double => bytes.try_into().is_ok_and(|bytes| f64::from_be_bytes(bytes).is_nan()),
-        _ => false,
-    }
 }
 
 pub(super) fn key(types: &[(CqlType, bool)], values: &[Option<Vec<u8>>]) -> Vec<u8> {
@@ -121,7 +128,6 @@ proptest! {
     fn byte_order_is_typed_order_and_no_key_begins_another((types, a, b) in table()) {
         for ((ty, _), values) in types.iter().zip(a.iter().zip(&b)) {
             for value in [values.0, values.1].into_iter().flatten() {
-                prop_assume!(!is_nan(ty, value));
                 prop_assert_eq!(ty.validate(value), Ok(()));
             }
         }
@@ -136,9 +142,6 @@ proptest! {
     fn a_bound_stands_before_or_after_all_that_begin_with_it((types, a, b) in table(), count in 0..4_usize) {
         let count = count.min(types.len());
         let same = typed_order(&types[..count], &a[..count], &b[..count]);
-        for (ty, value) in types.iter().map(|(ty, _)| ty).zip(a.iter().zip(&b)) {
-            prop_assume!([value.0, value.1].into_iter().flatten().all(|value| !is_nan(ty, value)));
-        }
         for before in [true, false] {
             let mut bound = Vec::new();
             clustering_bound(a.iter().take(count).map(Option::as_deref), &types, before, &mut bound).unwrap();
@@ -149,7 +152,6 @@ proptest! {
 
     #[test]
     fn lists_and_vectors_keep_the_order_of_their_elements((ty, a, b) in two_values(), length in 1..4_usize) {
-        prop_assume!(!is_nan(&ty, &a) && !is_nan(&ty, &b));
         let element = Arc::new(ty.clone());
         let list = CqlType::List { element: element.clone(), frozen: true };
         let packed = |value: &[u8], length: usize| {

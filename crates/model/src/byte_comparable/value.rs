@@ -7,6 +7,13 @@ use crate::types::{
     uuid_halves, uuid_time_back, uuid_time_first, uuid_version,
 };
 
+/// The NaN that stands for all of them in the encoding. They are equal and after infinity, as `Float.compare` of Java
+/// has them. Cassandra encodes their bits, so its own two orders of a NaN with the sign bit, which x86 processors make of
+/// 0.0/0.0, differ.
+const FLOAT_NAN: [u8; 4] = 0x7FC0_0000_u32.to_be_bytes();
+/// The same of a double.
+const DOUBLE_NAN: [u8; 8] = 0x7FF8_0000_0000_0000_u64.to_be_bytes();
+
 /// Whether a value has bytes in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -86,8 +93,14 @@ pub(super) fn append(ty: &CqlType, bytes: &[u8], out: &mut Vec<u8>) -> Result<En
         CqlType::Timestamp => bytes.try_into().ok().map(|bytes: [u8; 8]| append_signed(bytes, out)),
         CqlType::SmallInt => bytes.try_into().ok().map(|bytes: [u8; 2]| append_signed(bytes, out)),
         CqlType::TinyInt => bytes.try_into().ok().map(|bytes: [u8; 1]| append_signed(bytes, out)),
-        CqlType::Float => bytes.try_into().ok().map(|bytes: [u8; 4]| append_float(bytes, out)),
-        CqlType::Double => bytes.try_into().ok().map(|bytes: [u8; 8]| append_float(bytes, out)),
+        CqlType::Float => bytes.try_into().ok().map(|bytes: [u8; 4]| {
+            let is_nan = f32::from_be_bytes(bytes).is_nan();
+            append_float(if is_nan { FLOAT_NAN } else { bytes }, out);
+        }),
+        CqlType::Double => bytes.try_into().ok().map(|bytes: [u8; 8]| {
+            let is_nan = f64::from_be_bytes(bytes).is_nan();
+            append_float(if is_nan { DOUBLE_NAN } else { bytes }, out);
+        }),
         CqlType::Boolean => <[u8; 1]>::try_from(bytes).ok().map(|[byte]| out.push(u8::from(byte != 0))),
         CqlType::Date => bytes.try_into().ok().map(|bytes: [u8; 4]| out.extend_from_slice(&bytes)),
         CqlType::Time => bytes.try_into().ok().map(|bytes: [u8; 8]| out.extend_from_slice(&bytes)),

@@ -99,6 +99,12 @@ pub struct CompressionParams {
     pub options: BTreeMap<String, String>,
 }
 
+impl CompressionParams {
+    /// The most bytes of a chunk, for statements, the writer and readers alike: 256 MiB. A reader and a writer hold a
+    /// whole chunk in memory, and its compressed form. Cassandra's own check takes up to 1 GiB.
+    pub const CHUNK_BYTES_MAX: u32 = 256 << 20;
+}
+
 impl TableOptions {
     /// The compression parameters. Invalid text means the default chunk length; statements validate it earlier.
     pub fn compression_params(&self) -> CompressionParams {

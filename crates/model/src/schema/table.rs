@@ -151,6 +151,13 @@ impl Table {
         self.columns().find(|column| &*column.name == name)
     }
 
+    /// A column of one kind by name. In tables made from the header of an SSTable, columns of several kinds may have one
+    /// name.
+    pub fn column_of(&self, kind: ColumnKind, name: &str) -> Option<&Column> {
+        let named = self.column(name).filter(|column| column.kind == kind);
+        named.or_else(|| self.columns_of(kind).iter().find(|column| &*column.name == name))
+    }
+
     /// A static or regular column by number.
     pub fn column_by_id(&self, id: ColumnId) -> Option<&Column> {
         if self.statics.len() + self.regulars.len() > LINEAR_SEARCH_COLUMNS_MAX {

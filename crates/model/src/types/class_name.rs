@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::class_parser::{ParsedClass, parse_class_name};
+use super::class_parser::{ParsedClass, parse_class_name, parse_class_name_as_written};
 use super::text::write_hex;
 use super::{CqlType, TypeError};
 
@@ -56,12 +56,12 @@ impl CqlType {
     /// The type that a class name denotes. The order of a reversed class is dropped; a composite becomes
     /// [`CqlType::Custom`].
     pub fn from_class_name(name: &str) -> Result<CqlType, TypeError> {
-        match parse_class_name(name)? {
-            ParsedClass::Plain { ty, .. } => Ok(ty),
-            ParsedClass::Composite(components) => {
-                Ok(CqlType::Custom(composite_class_name(&components).into()))
-            }
-        }
+        Ok(of_parsed(parse_class_name(name)?))
+    }
+
+    /// The same, with parts frozen only where the name says so: [`CqlType::class_name`] gives the name again.
+    pub fn from_class_name_as_written(name: &str) -> Result<CqlType, TypeError> {
+        Ok(of_parsed(parse_class_name_as_written(name)?))
     }
 }
 
@@ -90,6 +90,13 @@ impl CqlType {
             CqlType::Udt(udt) => udt.fields.iter().try_for_each(|(_, ty)| ty.check_classes()),
             _ => Ok(()),
         }
+    }
+}
+
+fn of_parsed(class: ParsedClass) -> CqlType {
+    match class {
+        ParsedClass::Plain { ty, .. } => ty,
+        ParsedClass::Composite(components) => CqlType::Custom(composite_class_name(&components).into()),
     }
 }
 
@@ -169,6 +176,41 @@ mod tests {
     use super::*;
 
     const P: &str = PACKAGE;
+
+    /// Names as a node writes them: `FrozenType` stands around what is frozen and not within what is frozen already
+    /// (`CollectionType.toString`, `UserType.toString`), and not within a tuple.
+    fn drawn(random: &mut impl FnMut(usize) -> usize, depth: usize, in_frozen: bool) -> String {
+        let frozen = |text: String| if in_frozen { text } else { format!("{P}FrozenType({text})") };
+        let is_frozen = in_frozen || random(2) == 0;
+        let of = |text: String| if is_frozen { frozen(text) } else { text };
+        if depth == 0 {
+            return format!("{P}{}", ["Int32Type", "UTF8Type", "FloatType"][random(3)]);
+        }
+        match random(6) {
+            0 => of(format!("{P}ListType({})", drawn(random, depth - 1, is_frozen))),
+            1 => of(format!("{P}SetType({})", drawn(random, depth - 1, is_frozen))),
+            2 => {
+                let parts = [0; 2].map(|_| drawn(random, depth - 1, is_frozen));
+                of(format!("{P}MapType({})", parts.join(",")))
+            }
+            3 => of(format!("{P}UserType(ks,61,62:{},63:{P}Int32Type)", drawn(random, depth - 1, is_frozen))),
+            4 => format!("{P}TupleType({},{P}ByteType)", drawn(random, depth - 1, true)),
+            _ => format!("{P}VectorType({} , 3)", drawn(random, depth - 1, in_frozen)),
+        }
+    }
+
+    #[test]
+    fn drawn_names_as_written_survive_the_way_back() {
+        let mut state = 1_u64;
+        let mut random = |end: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        for depth in [1, 2, 3, 4].into_iter().cycle().take(2_000) {
+            let name = drawn(&mut random, depth, false);
+            assert_eq!(CqlType::from_class_name_as_written(&name).unwrap().class_name(), name);
+        }
+    }
 
     #[test]
     fn names_survive_the_way_back() {

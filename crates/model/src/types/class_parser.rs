@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::class_name::{PACKAGE, PLAIN, composite_class_name};
+use super::error::quoted;
 use super::text::hex_bytes;
 use super::{CqlType, TYPE_DEPTH_MAX, TypeError, UserType};
 
@@ -63,7 +64,20 @@ pub enum ParsedClass {
 /// [`TypeError::ClassSyntax`], [`TypeError::UnknownClass`] for a class that Cassandra does not have either,
 /// [`TypeError::ClassParameters`].
 pub fn parse_class_name(name: &str) -> Result<ParsedClass, TypeError> {
-    let mut parser = Parser { text: name, position: 0, depth: 0, types: 0 };
+    parse(name, true)
+}
+
+/// As [`parse_class_name`], with parts frozen only where the text says so: the name of the result is the text. A node answers PREPARE
+/// with such names, of types that come from CQL, where parts of a vector are not frozen.
+///
+/// # Errors
+/// As `parse_class_name`.
+pub(super) fn parse_class_name_as_written(name: &str) -> Result<ParsedClass, TypeError> {
+    parse(name, false)
+}
+
+fn parse(name: &str, freezes: bool) -> Result<ParsedClass, TypeError> {
+    let mut parser = Parser { text: name, position: 0, depth: 0, types: 0, freezes };
     parser.skip_blank();
     if parser.peek().is_none_or(|byte| !is_identifier(byte)) {
         return Ok(ParsedClass::Plain { ty: CqlType::Blob, reversed: false });
@@ -78,9 +92,16 @@ struct Parser<'a> {
     depth: usize,
     /// The number of those classes that are types, that is not `FrozenType` or `ReversedType`.
     types: usize,
+    /// Whether the parts of collections, tuples and vectors are frozen, as they are in a class (`AbstractType.freeze`).
+    freezes: bool,
 }
 
 impl<'a> Parser<'a> {
+    fn part(&self, class: ParsedClass) -> CqlType {
+        let ty = single(class);
+        if self.freezes { ty.freeze() } else { ty }
+    }
+
     fn class(&mut self) -> Result<ParsedClass, TypeError> {
         self.skip_blank();
         let start = self.position;
@@ -128,25 +149,21 @@ impl<'a> Parser<'a> {
             }
             "FrozenType" => single(one(self.types()?, "FrozenType() only accepts one parameter")?).freeze(),
             "ListType" => {
-                let element = single(one(self.types()?, "ListType takes exactly 1 type parameter")?).freeze();
+                let class = one(self.types()?, "ListType takes exactly 1 type parameter")?;
+                let element = self.part(class);
                 CqlType::List { element: element.into(), frozen }
             }
             "SetType" => {
-                let element = single(one(self.types()?, "SetType takes exactly 1 type parameter")?).freeze();
+                let class = one(self.types()?, "SetType takes exactly 1 type parameter")?;
+                let element = self.part(class);
                 CqlType::Set { element: element.into(), frozen }
             }
             "MapType" => {
                 let types = <[ParsedClass; 2]>::try_from(self.types()?);
                 let [key, value] = types.map_err(|_| wrong("MapType takes exactly 2 type parameters"))?;
-                CqlType::Map {
-                    key: single(key).freeze().into(),
-                    value: single(value).freeze().into(),
-                    frozen,
-                }
+                CqlType::Map { key: self.part(key).into(), value: self.part(value).into(), frozen }
             }
-            "TupleType" => {
-                CqlType::Tuple(self.types()?.into_iter().map(|class| single(class).freeze()).collect())
-            }
+            "TupleType" => CqlType::Tuple(self.types()?.into_iter().map(|class| self.part(class)).collect()),
             "VectorType" => self.vector()?,
             "UserType" => self.user_type()?,
             "CompositeType" => {
@@ -231,7 +248,8 @@ impl<'a> Parser<'a> {
             return Err(self.error("VectorType takes a type and a dimension"));
         }
         // The elements of a vector in a class name are frozen; in CQL they are not (`VectorType.getInstance`).
-        let element = single(self.class()?).freeze();
+        let class = self.class()?;
+        let element = self.part(class);
         self.skip_blank_and_comma();
         let dimension = self.identifier().parse().ok().filter(|dimension: &u32| *dimension > 0);
         let dimension = dimension.ok_or_else(|| self.error("vectors may only have positive dimensions"))?;
@@ -369,7 +387,7 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&self, problem: &'static str) -> TypeError {
-        TypeError::ClassSyntax { text: self.text.to_owned(), position: self.position, problem }
+        TypeError::ClassSyntax { text: quoted(self.text), position: self.position, problem }
     }
 }
 
@@ -384,7 +402,7 @@ pub(crate) struct Alias {
 /// The aliases of a `DynamicCompositeType`; `None` for other class names.
 pub(super) fn aliases_of(name: &str) -> Option<Vec<Alias>> {
     let parameters = name.strip_prefix(PACKAGE)?.strip_prefix("DynamicCompositeType")?;
-    Parser { text: parameters, position: 0, depth: 0, types: 0 }.aliases().ok()
+    Parser { text: parameters, position: 0, depth: 0, types: 0, freezes: true }.aliases().ok()
 }
 
 /// Sorts aliases in the order of Java's `HashMap<Byte, ..>`, in which Cassandra lists them.

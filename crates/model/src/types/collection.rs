@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::{CqlType, TypeError};
+use crate::permission::{Permission, try_sort};
 
 /// Takes one length-prefixed value from the front of `bytes`: `Some(None)` for a null, `None` if `bytes` is too short.
 #[inline]
@@ -113,8 +114,55 @@ pub fn check_count(ty: &CqlType, bytes: &[u8]) -> Result<(), TypeError> {
     }
 }
 
-/// Validates a collection; `what` is `list`, `set` or `map`, and `types` are the types of its elements in turn.
-pub(super) fn validate(bytes: &[u8], what: &'static str, types: &[&CqlType]) -> Result<(), TypeError> {
+/// The elements of a list that is bound to a marker, which have no value: Cassandra lets a list have them, in contrast to
+/// sets, maps and whatever lists are inside of (`ListSerializer.deserialize`, CASSANDRA-6839).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ElementsWithout {
+    /// Some are null.
+    pub null: bool,
+    /// Some are empty and of a type whose empty value is read as null.
+    pub empty: bool,
+}
+
+/// Checks a list that is bound to a marker, as Cassandra deserialises it.
+///
+/// # Errors
+/// As [`CqlType::validate`], which also refuses nulls. The first problem in the order of the bytes is told.
+pub fn check_bound_list(element: &CqlType, bytes: &[u8]) -> Result<ElementsWithout, TypeError> {
+    let cut_short = || TypeError::CutShort { what: "list".to_owned() };
+    if bytes.len() < 4 {
+        return Err(cut_short());
+    }
+    let mut found = ElementsWithout::default();
+    let (count, mut rest) = count_and_rest(bytes);
+    for _ in 0..count {
+        match take_value(&mut rest).ok_or_else(cut_short)? {
+            Some(value) => {
+                element.validate(value)?;
+                found.empty |= value.is_empty() && element.reads_empty_as_null();
+            }
+            None => found.null = true,
+        }
+    }
+    if rest.is_empty() { Ok(found) } else { Err(TypeError::Extraneous { what: "list" }) }
+}
+
+/// The list with nulls in place of its empty elements.
+pub fn empty_as_null(list: &[u8]) -> Vec<u8> {
+    let elements = Elements::of_list(list);
+    let mut out = Vec::with_capacity(list.len());
+    pack(elements.left(), elements.map(|value| value.filter(|value| !value.is_empty())), &mut out);
+    out
+}
+
+/// Validates a collection; `what` is `list`, `set` or `map`, `types` are the types of its elements in turn, and `check` validates an
+/// element.
+pub(super) fn validate(
+    bytes: &[u8],
+    what: &'static str,
+    types: &[&CqlType],
+    check: impl Fn(&CqlType, &[u8]) -> Result<(), TypeError>,
+) -> Result<(), TypeError> {
     let cut_short = || TypeError::CutShort { what: what.to_owned() };
     if bytes.len() < 4 {
         return Err(cut_short());
@@ -123,7 +171,7 @@ pub(super) fn validate(bytes: &[u8], what: &'static str, types: &[&CqlType]) -> 
     for _ in 0..count {
         for ty in types {
             let value = take_value(&mut rest).ok_or_else(cut_short)?.ok_or(TypeError::NullElement)?;
-            ty.validate(value)?;
+            check(ty, value)?;
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(TypeError::Extraneous { what }) }
@@ -158,22 +206,26 @@ pub(super) fn compare(a: &[u8], b: &[u8], types: &[&CqlType]) -> Ordering {
 /// Of equal map keys the last value wins. `bytes` must be valid; the result borrows them if nothing changed, which is
 /// the usual case.
 pub fn normalise<'a>(ty: &CqlType, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    normalise_within(ty, bytes, &mut |_, _| true).unwrap_or(Cow::Borrowed(bytes))
+}
+
+/// The same, but asks for the memory that it takes, and counts the bytes that it compares. `None` once it was refused.
+pub fn normalise_within<'a>(ty: &CqlType, bytes: &'a [u8], may: Permission<'_>) -> Option<Cow<'a, [u8]>> {
     if !needs_normalising(ty) || bytes.is_empty() {
-        return Cow::Borrowed(bytes);
+        return Some(Cow::Borrowed(bytes));
     }
     match ty {
-        CqlType::List { element, .. } => {
-            rebuild_if_changed(bytes, Elements::of_list(bytes), &mut std::iter::repeat(&**element))
-        }
-        CqlType::Set { element, .. } => normalise_sorted(bytes, element, None),
-        CqlType::Map { key, value, .. } => normalise_sorted(bytes, key, Some(value)),
-        CqlType::Vector { element, dimension } => super::vector::normalise(bytes, element, *dimension),
-        _ => Cow::Borrowed(bytes),
+        CqlType::List { element, .. } => rebuild_if_changed(bytes, element, may),
+        CqlType::Set { element, .. } => normalise_sorted(bytes, element, None, may),
+        CqlType::Map { key, value, .. } => normalise_sorted(bytes, key, Some(value), may),
+        CqlType::Vector { element, dimension } => super::vector::normalise(bytes, (element, *dimension), may),
+        _ => Some(Cow::Borrowed(bytes)),
     }
 }
 
 /// Whether values of this type contain a set or a map that `normalise` sorts.
-pub(super) fn needs_normalising(ty: &CqlType) -> bool {
+#[must_use]
+pub fn needs_normalising(ty: &CqlType) -> bool {
     match ty {
         CqlType::Set { .. } | CqlType::Map { .. } => true,
         CqlType::List { element, .. } | CqlType::Vector { element, .. } => needs_normalising(element),
@@ -181,20 +233,33 @@ pub(super) fn needs_normalising(ty: &CqlType) -> bool {
     }
 }
 
-fn rebuild_if_changed<'a>(
-    bytes: &'a [u8],
-    elements: Elements<'a>,
-    types: &mut dyn Iterator<Item = &CqlType>,
-) -> Cow<'a, [u8]> {
+/// The number of elements or entries that a collection can have at most, by its length.
+fn count_at_most(count: usize, bytes: &[u8]) -> usize {
+    count.min(bytes.len() / 4)
+}
+
+fn rebuild_if_changed<'a>(bytes: &'a [u8], element: &CqlType, may: Permission<'_>) -> Option<Cow<'a, [u8]>> {
+    let elements = Elements::of_list(bytes);
     let count = elements.left();
-    let values: Vec<_> =
-        elements.zip(types).map(|(value, ty)| value.map(|value| normalise(ty, value))).collect();
+    if !may(count_at_most(count, bytes) * size_of::<Value<'_>>(), 0) {
+        return None;
+    }
+    let mut values: Vec<Value<'a>> = Vec::with_capacity(count_at_most(count, bytes));
+    for value in elements {
+        values.push(match value {
+            Some(value) => Some(normalise_within(element, value, may)?),
+            None => None,
+        });
+    }
     if all_borrowed(&values) {
-        return Cow::Borrowed(bytes);
+        return Some(Cow::Borrowed(bytes));
+    }
+    if !may(bytes.len(), 0) {
+        return None;
     }
     let mut out = Vec::with_capacity(bytes.len());
     pack(count, values.iter().map(|value| value.as_deref()), &mut out);
-    Cow::Owned(out)
+    Some(Cow::Owned(out))
 }
 
 /// An element, borrowed if unchanged; `None` is a null.
@@ -204,35 +269,49 @@ fn all_borrowed(values: &[Value<'_>]) -> bool {
     values.iter().all(|value| !matches!(value, Some(Cow::Owned(_))))
 }
 
-fn normalise_sorted<'a>(bytes: &'a [u8], key: &CqlType, value: Option<&CqlType>) -> Cow<'a, [u8]> {
+fn normalise_sorted<'a>(
+    bytes: &'a [u8],
+    key: &CqlType,
+    value: Option<&CqlType>,
+    may: Permission<'_>,
+) -> Option<Cow<'a, [u8]>> {
     let mut elements = if value.is_some() { Elements::of_map(bytes) } else { Elements::of_list(bytes) };
-    let mut entries: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(elements.left().min(256));
-    while let Some(entry_key) = elements.next() {
-        let entry_value = match value {
-            None => None,
-            Some(ty) => elements.next().flatten().map(|bytes| normalise(ty, bytes)),
-        };
-        entries.push((entry_key.map(|bytes| normalise(key, bytes)), entry_value));
+    let count = count_at_most(elements.left(), bytes);
+    if !may(count * size_of::<Entry<'_>>(), 0) {
+        return None;
     }
-    let order = |a: &Value<'a>, b: &Value<'a>| match (a, b) {
-        (Some(a), Some(b)) => key.compare(a, b),
-        (a, b) => a.is_some().cmp(&b.is_some()),
-    };
-    let sorted = entries.is_sorted_by(|a, b| order(&a.0, &b.0).is_lt());
+    let mut entries: Vec<Entry<'a>> = Vec::with_capacity(count);
+    while let Some(entry_key) = elements.next() {
+        let entry_value = match (value, value.and_then(|_| elements.next().flatten())) {
+            (Some(ty), Some(bytes)) => Some(normalise_within(ty, bytes, may)?),
+            _ => None,
+        };
+        let entry_key = match entry_key {
+            Some(bytes) => Some(normalise_within(key, bytes, may)?),
+            None => None,
+        };
+        entries.push((entry_key, entry_value));
+    }
+    let mut order = Order { key, bytes: 0, may };
     let unchanged = entries
         .iter()
         .all(|(key, value)| !matches!((key, value), (Some(Cow::Owned(_)), _) | (_, Some(Cow::Owned(_)))));
-    if sorted && unchanged {
-        return Cow::Borrowed(bytes);
-    }
-    entries.sort_by(|a, b| order(&a.0, &b.0)); // stable: equal keys keep their order
-    entries.dedup_by(|later, earlier| {
-        let same = order(&later.0, &earlier.0).is_eq();
-        if same {
-            std::mem::swap(&mut earlier.1, &mut later.1);
-        }
-        same
+    let mut pairs = entries.windows(2);
+    let is_sorted = pairs.try_fold(true, |sorted, pair| match pair {
+        [a, b] if sorted => Ok(order.of(a, b)?.is_lt()),
+        _ => Ok::<bool, Refused>(sorted),
     });
+    if is_sorted.ok()? && unchanged {
+        return Some(Cow::Borrowed(bytes));
+    }
+    // The sort takes up to two and a half times as much again.
+    if !(order.may)(3 * count * size_of::<Entry<'_>>(), 0) {
+        return None;
+    }
+    let entries = sorted_entries(entries, &mut order).ok()?;
+    if !(order.may)(bytes.len(), 0) {
+        return None;
+    }
     let mut out = Vec::with_capacity(bytes.len());
     out.extend_from_slice(&(entries.len() as i32).to_be_bytes());
     for (entry_key, entry_value) in &entries {
@@ -241,7 +320,57 @@ fn normalise_sorted<'a>(bytes: &'a [u8], key: &CqlType, value: Option<&CqlType>)
             put_value(entry_value.as_deref(), &mut out);
         }
     }
-    Cow::Owned(out)
+    Some(Cow::Owned(out))
+}
+
+/// A key or element, and the value of a map.
+type Entry<'a> = (Value<'a>, Value<'a>);
+
+/// Permission was refused.
+struct Refused;
+
+/// What a comparison costs besides its bytes, as a number of bytes.
+const COMPARISON_BYTES: usize = 8;
+/// The bytes that are compared in one step.
+const BYTES_PER_STEP: usize = 256;
+/// The bytes that are compared between two questions whether to go on.
+const BYTES_BETWEEN_CHECKS: usize = 64 * BYTES_PER_STEP;
+
+/// Compares the keys of entries, and asks from time to time whether to go on.
+struct Order<'k, 'p> {
+    key: &'k CqlType,
+    /// Bytes of the longer of the values that were compared since the last question: of decimals it decides the work.
+    bytes: usize,
+    may: Permission<'p>,
+}
+
+impl Order<'_, '_> {
+    fn of(&mut self, a: &Entry<'_>, b: &Entry<'_>) -> Result<Ordering, Refused> {
+        let (a, b) = (a.0.as_deref(), b.0.as_deref());
+        self.bytes += COMPARISON_BYTES + a.zip(b).map_or(0, |(a, b)| a.len().max(b.len()));
+        if self.bytes >= BYTES_BETWEEN_CHECKS {
+            let steps = std::mem::take(&mut self.bytes) / BYTES_PER_STEP;
+            if !(self.may)(0, steps) {
+                return Err(Refused);
+            }
+        }
+        Ok(match (a, b) {
+            (Some(a), Some(b)) => self.key.compare(a, b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        })
+    }
+}
+
+/// Sorts entries by their keys; equal keys become one entry with the last value.
+fn sorted_entries<'a>(entries: Vec<Entry<'a>>, order: &mut Order<'_, '_>) -> Result<Vec<Entry<'a>>, Refused> {
+    let mut kept: Vec<Entry<'a>> = Vec::with_capacity(entries.len());
+    for entry in try_sort(entries, &mut |a: &Entry<'a>, b: &Entry<'a>| order.of(a, b))? {
+        match kept.last_mut() {
+            Some(last) if order.of(last, &entry)?.is_eq() => last.1 = entry.1,
+            _ => kept.push(entry),
+        }
+    }
+    Ok(kept)
 }
 
 #[cfg(test)]

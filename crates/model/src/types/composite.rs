@@ -6,14 +6,28 @@
 //! first component mark the static row of a compact table (`AbstractCompositeType`, `CompositeType`,
 //! `DynamicCompositeType`).
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::class_name::PACKAGE;
 use super::class_parser::{Alias, aliases_of};
+use super::error::quoted;
 use super::{CqlType, ParsedClass, TypeError, parse_class_name, parse_text, write_text};
 
 /// First bit of a component header that contains an alias.
 const IS_ALIAS: u16 = 0x8000;
+
+/// The number of composites that a thread keeps: more than there can be within a class of the length below, because a
+/// composite may have others as components.
+const KEPT_MAX: usize = 256;
+/// The longest class that is kept. Longer ones are parsed for each value.
+pub const KEPT_CLASS_BYTES_MAX: usize = 16 << 10;
+
+thread_local! {
+    /// Classes and what they denote, the last used first.
+    static KEPT: RefCell<Vec<(Box<str>, Arc<Composite>)>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The component types: fixed by position, or given with each component.
 pub(crate) enum Composite {
@@ -41,11 +55,32 @@ impl Composite {
     /// Marks the static row, before the components.
     pub(crate) const STATIC: [u8; 2] = [0xFF, 0xFF];
 
-    /// The composite that a class denotes; `None` if it is none.
-    pub(crate) fn of(class: &str) -> Option<Composite> {
+    /// The composite that a class denotes; `None` if it is none. A collection asks for each of its elements, so the
+    /// thread keeps the last few.
+    pub(crate) fn of(class: &str) -> Option<Arc<Composite>> {
         if !is_composite(class) {
             return None;
         }
+        let kept = KEPT.with_borrow_mut(|kept| {
+            let at = kept.iter().position(|(of, _)| **of == *class)?;
+            // The one that is asked for most is first.
+            kept.get_mut(..=at)?.rotate_right(1);
+            kept.first().map(|(_, composite)| composite.clone())
+        });
+        if let Some(kept) = kept {
+            return Some(kept);
+        }
+        let composite = Arc::new(Composite::parsed(class)?);
+        if class.len() <= KEPT_CLASS_BYTES_MAX {
+            KEPT.with_borrow_mut(|kept| {
+                kept.truncate(KEPT_MAX - 1);
+                kept.insert(0, (class.into(), composite.clone()));
+            });
+        }
+        Some(composite)
+    }
+
+    fn parsed(class: &str) -> Option<Composite> {
         if let Some(aliases) = aliases_of(class) {
             return Some(Composite::Dynamic(aliases));
         }
@@ -240,7 +275,7 @@ pub(super) fn parse(class: &str, text: &str) -> Result<Vec<u8>, TypeError> {
         let Some(last) = out.last_mut() else {
             return Err(TypeError::Text {
                 before: "Invalid component representation:",
-                text: part.into(),
+                text: quoted(part),
                 after: "",
             });
         };
@@ -288,7 +323,7 @@ fn named(part: &str) -> Result<(&str, &str), TypeError> {
     if value.contains('@') || (name.is_empty() && value.is_empty() && !part.is_empty()) {
         return Err(TypeError::Text {
             before: "Invalid component representation:",
-            text: part.into(),
+            text: quoted(part),
             after: "",
         });
     }
@@ -372,6 +407,33 @@ mod tests {
 
     fn class(name: &str) -> String {
         CqlType::from_class_name(name).unwrap().class_name()
+    }
+
+    /// A collection validates and compares each of its elements.
+    #[test]
+    fn a_class_is_parsed_once_for_many_values() {
+        let wide = class(&format!("CompositeType({})", vec!["Int32Type"; 190].join(",")));
+        let nested = class(&format!(
+            "CompositeType({})",
+            ["CompositeType(Int32Type)", "CompositeType(UTF8Type)"].join(",")
+        ));
+        for class in [wide, nested] {
+            let first = Composite::of(&class).unwrap();
+            for _ in 0..3 {
+                assert!(Arc::ptr_eq(&first, &Composite::of(&class).unwrap()));
+            }
+        }
+        let (mut all, mut most) = (String::from("org.apache.cassandra.db.marshal.CompositeType("), 0);
+        for number in 0..2 * KEPT_MAX {
+            all.push_str(if number > 0 {
+                ",org.apache.cassandra.db.marshal.Int32Type"
+            } else {
+                "org.apache.cassandra.db.marshal.Int32Type"
+            });
+            assert!(Composite::of(&format!("{all})")).is_some());
+            most = most.max(KEPT.with_borrow(Vec::len));
+        }
+        assert_eq!(most, KEPT_MAX, "no more are kept");
     }
 
     fn hex(class: &str, text: &str) -> Result<String, String> {

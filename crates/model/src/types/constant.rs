@@ -3,6 +3,7 @@
 //! The rules are those of `Constants.Literal` and of each type's `fromString`.
 
 use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
+use super::error::quoted;
 use super::{
     ConstantKind, CqlType, TypeError, collection, composite, date, decimal, duration, float, inet, integer,
     text, timestamp, uuid,
@@ -32,7 +33,12 @@ pub fn test_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Assignment
         T::Custom(class) if &**class != DATE_CLASS => return Assignment::Weak,
         _ => {}
     }
-    if preferred_type(kind, text).as_ref() == Some(ty) {
+    let may_be_preferred = match kind {
+        Kind::Float => matches!(ty, T::Double | T::Decimal),
+        Kind::Integer => matches!(ty, T::Int | T::BigInt | T::Varint),
+        _ => true,
+    };
+    if may_be_preferred && preferred_type(kind, text).as_ref() == Some(ty) {
         return Assignment::Exact;
     }
     let taken = match kind {
@@ -89,11 +95,52 @@ fn is_exact_double(text: &str) -> bool {
     if text.trim_start_matches('-').starts_with(['N', 'I']) {
         return true;
     }
-    let Ok(value) = text.parse::<f64>() else { return false };
-    let (Ok(written), Ok(nearest)) = (decimal::parse(text), decimal::parse(&format!("{value:e}"))) else {
+    let Some(written) = Written::of(text) else { return false };
+    // Long texts end here: their digits are neither made a number nor copied.
+    if written.digits.len() > DOUBLE_DIGITS_MAX {
         return false;
-    };
-    decimal::compare(&written, &nearest).is_eq()
+    }
+    let Ok(value) = text.parse::<f64>() else { return false };
+    let nearest = format!("{value:e}");
+    Written::of(&nearest).is_some_and(|nearest| nearest == written)
+}
+
+/// The most digits of the shortest text of a double.
+const DOUBLE_DIGITS_MAX: usize = 17;
+
+/// A number as it is written: equal numbers are equal here.
+#[derive(PartialEq)]
+struct Written {
+    is_negative: bool,
+    /// Without zeros at either end; of a long number only the first ones.
+    digits: Vec<u8>,
+    /// The power of ten by which the last digit is multiplied.
+    exponent: i64,
+}
+
+impl Written {
+    /// `None` for texts that are no decimals (`decimal::parse`).
+    fn of(text: &str) -> Option<Written> {
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, decimal::parse_exponent(exponent)?),
+            None => (text, 0),
+        };
+        let is_negative = mantissa.starts_with('-');
+        let mantissa = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = || whole.bytes().chain(fraction.bytes());
+        if whole.is_empty() && fraction.is_empty() || !all().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let scale = i32::try_from(fraction.len() as i64 - exponent).ok()?;
+        let zeros = all().rev().take_while(|byte| *byte == b'0').count();
+        let significant = all().take(whole.len() + fraction.len() - zeros).skip_while(|byte| *byte == b'0');
+        let digits: Vec<u8> = significant.take(DOUBLE_DIGITS_MAX + 1).collect();
+        match digits.is_empty() {
+            true => Some(Written { is_negative: false, digits, exponent: 0 }),
+            false => Some(Written { is_negative, digits, exponent: zeros as i64 - i64::from(scale) }),
+        }
+    }
 }
 
 /// The value of a constant for `ty`. String constants come without their quotes, hexadecimal ones with their `0x`.
@@ -103,7 +150,7 @@ fn is_exact_double(text: &str) -> bool {
 /// otherwise the error in the text.
 pub fn parse_constant(ty: &CqlType, kind: ConstantKind, text: &str) -> Result<Vec<u8>, TypeError> {
     if test_constant(ty, kind, text) == Assignment::Refused {
-        return Err(TypeError::InvalidConstant { kind, text: text.to_owned(), ty: Box::new(ty.clone()) });
+        return Err(TypeError::InvalidConstant { kind, text: quoted(text), ty: Box::new(ty.clone()) });
     }
     if kind == ConstantKind::Hex {
         let bytes = text::parse_blob(text.get(2..).unwrap_or_default())?;
@@ -144,7 +191,7 @@ pub fn parse_text(ty: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
         CqlType::Decimal => decimal::parse(text),
         CqlType::Double => float::parse_double(text),
         CqlType::Duration => duration::parse(text),
-        CqlType::Empty => Err(TypeError::Text { before: "", text: text.to_owned(), after: " is not empty" }),
+        CqlType::Empty => Err(TypeError::Text { before: "", text: quoted(text), after: " is not empty" }),
         CqlType::Float => float::parse_float(text),
         CqlType::Inet => inet::parse(text),
         CqlType::Int => integer::parse_int(text),
@@ -206,13 +253,48 @@ mod tests {
 
     use proptest::prelude::*;
 
+    /// Digits of such texts take seconds each in a build for tests.
+    #[test]
+    fn long_numbers_are_not_parsed_to_find_their_types() {
+        let digits = "7".repeat(2 << 20);
+        for text in [format!("1.{digits}"), format!("{digits}.5"), format!("0.{digits}e-7")] {
+            for ty in &CqlType::SIMPLE {
+                let taken = matches!(ty, CqlType::Decimal | CqlType::Double | CqlType::Float);
+                let found = test_constant(ty, ConstantKind::Float, &text);
+                assert_eq!(found != Assignment::Refused, taken, "{ty}");
+            }
+            assert_eq!(preferred_type(ConstantKind::Float, &text), Some(CqlType::Decimal));
+        }
+        let zeros = "0".repeat(2 << 20);
+        assert_eq!(preferred_type(ConstantKind::Float, &format!("1.{zeros}")), Some(CqlType::Double));
+    }
+
     use super::super::{parse_class_name, to_cql_literal};
     use super::*;
 
     /// Text of characters that the formats use.
     const LIKELY: &str = "[-+0-9:.TZPeEymohdsuUn@ \\\\(),=a-fµ日]{0,24}";
 
+    /// As `is_exact_double`, by all digits.
+    fn is_exact_by_value(text: &str) -> bool {
+        let Ok(value) = text.parse::<f64>() else { return false };
+        let (written, nearest) = (decimal::parse(text), decimal::parse(&format!("{value:e}")));
+        matches!((written, nearest), (Ok(a), Ok(b)) if decimal::compare(&a, &b).is_eq())
+    }
+
     proptest! {
+        #[test]
+        fn doubles_are_exact_by_their_digits_as_by_their_values(
+            text in "-?[0-9]{1,4}0{0,30}\\.0{0,30}[0-9]{0,19}0{0,9}([eE][-+]?[0-9]{1,3})?",
+            double: f64,
+        ) {
+            prop_assert_eq!(is_exact_double(&text), is_exact_by_value(&text), "{}", text);
+            for text in [format!("{double}"), format!("{double:e}"), format!("{double}0e1"), format!("{double}1")] {
+                let special = text.trim_start_matches('-').starts_with(['N', 'i']);
+                prop_assert!(special || is_exact_double(&text) == is_exact_by_value(&text), "{}", text);
+            }
+        }
+
         #[test]
         fn whatever_is_read_is_valid_and_prints(text in prop_oneof![LIKELY, any::<String>()]) {
             let tuple = CqlType::Tuple(Arc::new([CqlType::Int, CqlType::Text, CqlType::Duration]));

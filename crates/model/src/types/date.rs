@@ -5,6 +5,7 @@
 use super::TypeError;
 use super::civil::CivilDate;
 use super::digits::write_padded;
+use super::error::quoted;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SECOND;
@@ -37,7 +38,7 @@ pub(super) fn parse_date(text: &str) -> Result<Vec<u8>, TypeError> {
     }
     let unreadable = || TypeError::Text {
         before: "Unable to coerce",
-        text: text.to_owned(),
+        text: quoted(text),
         after: " to a formatted date (long)",
     };
     let (date, rest) = read_iso_date(text).ok_or_else(unreadable)?;
@@ -48,7 +49,7 @@ pub(super) fn parse_date(text: &str) -> Result<Vec<u8>, TypeError> {
     if epoch_day.checked_mul(86_400_000).is_none() {
         return Err(unreadable()); // Java's milliseconds overflow first
     }
-    let out_of_range = |direction, limit| TypeError::DateRange { text: text.to_owned(), direction, limit };
+    let out_of_range = |direction, limit| TypeError::DateRange { text: quoted(text), direction, limit };
     if epoch_day < i64::from(i32::MIN) {
         return Err(out_of_range("less than min", "-5877641-06-23T00:00Z"));
     }
@@ -120,7 +121,7 @@ pub(super) fn parse_time(text: &str) -> Result<Vec<u8>, TypeError> {
     } else {
         read_time(text.trim()).ok_or_else(|| TypeError::Text {
             before: "(TimeType) Unable to coerce",
-            text: text.to_owned(),
+            text: quoted(text),
             after: " to a formatted time (long)",
         })?
     };

@@ -1,12 +1,13 @@
 //! `decimal`: a scale (i32) and an unscaled `varint`; the value is the unscaled number times 10^-scale.
 //!
 //! Equal numbers may have different bytes (1.0 and 1.00) and compare as equal. Scales reach two thousand million, so
-//! powers of ten are never computed: all operations work on decimal digits.
+//! no power of ten is computed for a scale. Texts and ordered encodings work on decimal digits; comparisons compute no digits
+//! of long numbers, because that takes much longer than reading their bytes.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::{BigInt, BigUint, Sign};
 
 use super::TypeError;
 use super::integer;
@@ -79,7 +80,13 @@ impl Parts {
     }
 }
 
+/// Longer serialised decimals are compared without their digits.
+const DIGITS_BYTES_MAX: usize = 20;
+
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    if a.len().max(b.len()) > DIGITS_BYTES_MAX {
+        return compare_long(a, b);
+    }
     let (Some(a), Some(b)) = (Parts::read(a), Parts::read(b)) else {
         return a.len().cmp(&b.len());
     };
@@ -94,6 +101,96 @@ pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     }
     let magnitude = a.exponent().cmp(&b.exponent()).then_with(|| a.significant().cmp(b.significant()));
     if sign_a < 0 { magnitude.reverse() } else { magnitude }
+}
+
+/// Compares by signs, then by logarithms, for which the first bytes suffice. Only numbers that are nearly equal are
+/// brought to the same scale; the difference of their scales is then that of their numbers of digits.
+fn compare_long(a: &[u8], b: &[u8]) -> Ordering {
+    if a.len() < 4 || b.len() < 4 {
+        return a.len().cmp(&b.len());
+    }
+    let (of_a, of_b) = (Magnitude::of(a), Magnitude::of(b));
+    if let Some(order) = of_a.order(&of_b) {
+        return order;
+    }
+    let (Some((scale_a, number_a)), Some((scale_b, number_b))) = (parsed(a), parsed(b)) else {
+        return a.len().cmp(&b.len());
+    };
+    let (number_a, number_b) = (number_a.magnitude(), number_b.magnitude());
+    let power = BigUint::from(10_u32).pow(scale_a.abs_diff(scale_b));
+    let magnitude = match scale_a.cmp(&scale_b) {
+        Ordering::Less => (number_a * power).cmp(number_b),
+        Ordering::Equal => number_a.cmp(number_b),
+        Ordering::Greater => number_a.cmp(&(number_b * power)),
+    };
+    if of_a.sign == Sign::Minus { magnitude.reverse() } else { magnitude }
+}
+
+/// Whether two values are so nearly equal, with different scales, that their comparison computes a power of ten. It has
+/// about as many digits as the longer number.
+#[must_use]
+pub fn decimals_need_power(a: &[u8], b: &[u8]) -> bool {
+    a.len().max(b.len()) > DIGITS_BYTES_MAX
+        && a.len().min(b.len()) >= 4
+        && a.first_chunk::<4>() != b.first_chunk::<4>()
+        && Magnitude::of(a).order(&Magnitude::of(b)).is_none()
+}
+
+/// Sign and approximate size of a number.
+struct Magnitude {
+    sign: Sign,
+    /// The logarithm to base ten, with an error below half of `LOGARITHM_ERROR_MAX`.
+    log10: f64,
+}
+
+impl Magnitude {
+    /// Of a serialised decimal.
+    fn of(bytes: &[u8]) -> Magnitude {
+        let Some((scale, unscaled)) = bytes.split_first_chunk::<4>() else {
+            return Magnitude { sign: Sign::NoSign, log10: 0.0 };
+        };
+        let is_negative = unscaled.first().is_some_and(|first| *first > 0x7F);
+        let filler = if is_negative { 0xFF } else { 0 };
+        let start = unscaled.iter().position(|byte| *byte != filler).unwrap_or(unscaled.len());
+        let digits = unscaled.get(start..).unwrap_or_default();
+        if digits.is_empty() && !is_negative {
+            return Magnitude { sign: Sign::NoSign, log10: 0.0 };
+        }
+        // The first bytes decide all bits of a double. Those of a negative number are the complement of its magnitude
+        // less one, which matters only where there are no other bytes.
+        let first = digits.get(..digits.len().min(HIGH_BYTES)).unwrap_or_default();
+        let high = first.iter().fold(0_u64, |high, byte| high << 8 | u64::from(byte ^ filler));
+        let behind = digits.len() - first.len();
+        let high = high as f64 + if is_negative && behind == 0 { 1.0 } else { 0.0 };
+        let log10 = high.log10() + behind as f64 * (8.0 * std::f64::consts::LOG10_2)
+            - f64::from(i32::from_be_bytes(*scale));
+        Magnitude { sign: if is_negative { Sign::Minus } else { Sign::Plus }, log10 }
+    }
+
+    /// The order of two numbers; `None` if they are nearly equal.
+    fn order(&self, other: &Magnitude) -> Option<Ordering> {
+        if self.sign != other.sign || self.sign == Sign::NoSign {
+            return Some(self.sign.cmp(&other.sign));
+        }
+        let distance = self.log10 - other.log10;
+        if distance.abs() <= LOGARITHM_ERROR_MAX {
+            return None;
+        }
+        let magnitude = distance.total_cmp(&0.0);
+        Some(if self.sign == Sign::Minus { magnitude.reverse() } else { magnitude })
+    }
+}
+
+/// The bytes of a number from which its logarithm is computed.
+const HIGH_BYTES: usize = 8;
+
+/// More than the error of a difference of two logarithms. A scale is below 2^31 and a number has less than 2^31 bytes, so
+/// each rounding of a double changes less than 2^34 / 2^53; the bytes that are left out change less than 2^-55.
+const LOGARITHM_ERROR_MAX: f64 = 1e-4;
+
+fn parsed(bytes: &[u8]) -> Option<(i32, BigInt)> {
+    let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
+    Some((i32::from_be_bytes(*scale), BigInt::from_signed_bytes_be(unscaled)))
 }
 
 /// Prints like Java's `BigDecimal.toString`: in plain form if the scale is not negative and at most five zeros follow
@@ -158,7 +255,7 @@ fn parse_parts(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn parse_exponent(text: &str) -> Option<i64> {
+pub(super) fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !valid { None } else { text.parse::<i32>().ok().map(i64::from) }
@@ -167,6 +264,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn printed(text: &str) -> String {
         let mut out = String::new();
@@ -209,6 +307,95 @@ mod tests {
         assert_eq!(compare(&parse("1").unwrap(), &parse("1.000").unwrap()), Ordering::Equal);
         assert_eq!(compare(&parse("0e9").unwrap(), &parse("-0").unwrap()), Ordering::Equal);
         assert_eq!(compare(&[], &parse("-1").unwrap()), Ordering::Less);
+    }
+
+    /// Compares by digits, as short numbers are.
+    fn compare_by_digits(a: &[u8], b: &[u8]) -> Ordering {
+        let (a, b) = (Parts::read(a).unwrap(), Parts::read(b).unwrap());
+        let value = |parts: &Parts| {
+            let digits = parts.significant().to_vec();
+            (!digits.is_empty(), if digits.is_empty() { 0 } else { parts.exponent() }, digits)
+        };
+        let is_less_than_zero = |parts: &Parts| parts.negative && !parts.digits().is_empty();
+        match (is_less_than_zero(&a), is_less_than_zero(&b)) {
+            (false, false) => value(&a).cmp(&value(&b)),
+            (true, true) => value(&b).cmp(&value(&a)),
+            (a, b) => b.cmp(&a),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn long_numbers_compare_as_their_digits_do(
+            start in prop::collection::vec(any::<u8>(), 0..40),
+            zeros in 0_u32..60,
+            ends in prop::array::uniform2(prop_oneof![Just(0_i32), -3_i32..4]),
+            scale in prop_oneof![-50_i32..50, Just(i32::MIN + 70), Just(i32::MAX - 70)],
+            moved in -2_i32..3,
+            is_negated: bool,
+        ) {
+            let number = BigInt::from_signed_bytes_be(&start);
+            let value = |number: BigInt, scale: i32| [&scale.to_be_bytes()[..], &number.to_signed_bytes_be()].concat();
+            let a = value(&number + ends[0], scale);
+            // Nearly the same number with more digits.
+            let longer = (&number + ends[1] / 2) * BigInt::from(10).pow(zeros) + ends[1] % 2;
+            let longer = if is_negated { -longer } else { longer };
+            let b = value(longer, scale + zeros as i32 + moved);
+            prop_assert_eq!(compare(&a, &b), compare_by_digits(&a, &b));
+            prop_assert_eq!(compare_long(&a, &b), compare_by_digits(&a, &b));
+            prop_assert_eq!(compare_long(&b, &a), compare_by_digits(&b, &a));
+        }
+    }
+
+    proptest! {
+        /// What an estimate of the work relies on: without a power the comparison only looks at bytes.
+        #[test]
+        fn logarithms_are_those_of_the_digits(bytes in prop::collection::vec(any::<u8>(), 1..60), scale: i32) {
+            let value = [&scale.to_be_bytes()[..], &bytes].concat();
+            let (found, parts) = (Magnitude::of(&value), Parts::read(&value).unwrap());
+            if parts.digits().is_empty() {
+                prop_assert_eq!(found.sign, Sign::NoSign);
+                return Ok(());
+            }
+            prop_assert_eq!(found.sign == Sign::Minus, parts.negative);
+            let first = parts.digits().iter().take(17).fold(0.0, |sum, digit| sum * 10.0 + f64::from(*digit));
+            let more = parts.digits().len().saturating_sub(17) as f64;
+            let expected = f64::log10(first) + more - f64::from(scale);
+            prop_assert!((found.log10 - expected).abs() < LOGARITHM_ERROR_MAX / 4.0, "{} {expected}", found.log10);
+        }
+    }
+
+    #[test]
+    fn only_nearly_equal_numbers_need_a_power() {
+        let decimal = |scale: i32, unscaled: BigInt| {
+            [&scale.to_be_bytes()[..], &unscaled.to_signed_bytes_be()].concat()
+        };
+        let long = BigInt::from(10).pow(3000);
+        let short = decimal(-3000, BigInt::from(1));
+        for (near, order) in
+            [(&long - 1, Ordering::Less), (long.clone(), Ordering::Equal), (&long + 1, Ordering::Greater)]
+        {
+            let near = decimal(0, near);
+            assert!(decimals_need_power(&near, &short) && decimals_need_power(&short, &near));
+            assert_eq!(compare(&near, &short), order);
+        }
+        for far in
+            [decimal(0, &long * 2), decimal(0, -&long), decimal(1, long.clone()), decimal(0, BigInt::ZERO)]
+        {
+            assert!(!decimals_need_power(&far, &short), "{far:?}");
+        }
+        assert!(!decimals_need_power(&decimal(7, long.clone()), &decimal(7, long + 1)));
+        assert!(!decimals_need_power(&[], &short) && !decimals_need_power(&short, &[]));
+    }
+
+    /// Digits of such numbers take minutes in a build for tests.
+    #[test]
+    fn numbers_of_megabytes_are_compared_without_digits() {
+        let long = |scale: i32, first: u8| [&scale.to_be_bytes()[..], &vec![first; 4 << 20]].concat();
+        assert_eq!(compare(&long(0, 5), &long(0, 6)), Ordering::Less);
+        assert_eq!(compare(&long(7, 5), &long(7, 5)), Ordering::Equal);
+        assert_eq!(compare(&long(i32::MAX, 5), &parse("1").unwrap()), Ordering::Less);
+        assert_eq!(compare(&long(0, 0xFE), &parse("-1e2147483647").unwrap()), Ordering::Greater);
     }
 
     #[test]

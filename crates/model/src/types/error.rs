@@ -313,6 +313,19 @@ pub enum TypeError {
     },
 }
 
+/// The most bytes of a refused text that an error quotes: a text may have megabytes, and an error is copied several
+/// times.
+const QUOTED_BYTES_MAX: usize = 4096;
+
+/// A refused text, or its beginning.
+pub(crate) fn quoted(text: &str) -> String {
+    if text.len() <= QUOTED_BYTES_MAX {
+        return text.to_owned();
+    }
+    let begin = text.get(..text.floor_char_boundary(QUOTED_BYTES_MAX)).unwrap_or_default();
+    format!("{begin}...")
+}
+
 impl TypeError {
     /// The message for a statement that assigns this value to `column`. Cassandra names the column only if the kind of
     /// the constant is wrong (`Constants.Literal.prepare`).
@@ -327,6 +340,6 @@ impl TypeError {
 
     /// The error of text that cannot be parsed: `before 'text'`.
     pub(crate) fn text(before: &'static str, text: &str) -> TypeError {
-        TypeError::Text { before, text: text.to_owned(), after: "" }
+        TypeError::Text { before, text: quoted(text), after: "" }
     }
 }

@@ -1,7 +1,6 @@
 //! `float` and `double`: IEEE 754, big endian; the empty value is allowed and sorts first.
 //!
-//! The order is that of Java's `Float.compareTo`: -0.0 before 0.0; all NaNs are equal and after infinity. The ordered
-//! encoding uses the bits, so a NaN with its sign bit set sorts first in it, as in Cassandra.
+//! The order is that of Java's `Float.compareTo`: -0.0 before 0.0; all NaNs are equal and after infinity.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

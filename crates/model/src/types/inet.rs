@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::TypeError;
+use super::error::quoted;
 use super::text::write_hex;
 
 pub(super) fn validate(bytes: &[u8]) -> Result<(), TypeError> {
@@ -49,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u8>, TypeError> {
     address.ok_or_else(|| match is_name(text) {
         true => TypeError::Text {
             before: "Unable to make inet address from",
-            text: text.to_owned(),
+            text: quoted(text),
             after: ": names of hosts are not looked up, write the address",
         },
         false => TypeError::text("Unable to make inet address from", text),

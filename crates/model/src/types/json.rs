@@ -19,9 +19,56 @@ pub fn to_json(ty: &CqlType, bytes: Option<&[u8]>) -> String {
 
 /// Appends the result of [`to_json`]. Bytes that are invalid for their type are printed as a blob.
 pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
+    _ = write_json_within(ty, bytes, out, &mut |_, _| true);
+}
+
+/// Makes room in a text for so many more bytes; false if there is none.
+pub type TextRoom<'r> = &'r mut dyn FnMut(&mut String, usize) -> bool;
+
+/// The most bytes of the text of a value without parts, for each of its own, and the most that it has besides. A
+/// character may become six (`\u001F`); dates, UUIDs and numbers are shorter than the rest.
+const TEXT_BYTES_PER_BYTE: usize = 6;
+const TEXT_BYTES_MORE: usize = 64;
+
+/// The same as [`write_json`], but `room` is asked before the text grows: a few bytes of a tuple may become a text that
+/// is as long as its type. `None` once it has refused; the text then ends somewhere.
+pub fn write_json_within(
+    ty: &CqlType,
+    bytes: Option<&[u8]>,
+    out: &mut String,
+    room: TextRoom<'_>,
+) -> Option<()> {
+    write_with((ty, Numbers::OfCassandra), bytes, out, room)
+}
+
+/// As [`write_json`], with `"NaN"`, `"Infinity"` and `"-Infinity"` where Cassandra's JSON has `null`, which could not be told from no
+/// value. Cassandra reads these texts as such numbers (`FloatType.fromJSONObject`).
+pub fn write_json_exactly(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
+    _ = write_with((ty, Numbers::All), bytes, out, &mut |_, _| true);
+}
+
+/// How numbers are written that JSON does not have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// As null.
+    OfCassandra,
+    /// As texts.
+    All,
+}
+
+fn write_with(
+    (ty, numbers): (&CqlType, Numbers),
+    bytes: Option<&[u8]>,
+    out: &mut String,
+    room: TextRoom<'_>,
+) -> Option<()> {
+    let own = bytes.filter(|_| !ty.has_parts()).map_or(0, <[u8]>::len);
+    if !room(out, TEXT_BYTES_PER_BYTE * own + TEXT_BYTES_MORE) {
+        return None;
+    }
     let Some(bytes) = bytes else {
         out.push_str("null");
-        return;
+        return Some(());
     };
     // These types are validated and printed in one pass; all others are validated first.
     match (ty, bytes) {
@@ -30,53 +77,75 @@ pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
                 Ok(text) => write_json_string(text, out),
                 Err(_) => write_blob(bytes, out),
             }
-            return;
+            return Some(());
         }
         (CqlType::Int, [a, b, c, d]) => {
-            return write_integer(i64::from(i32::from_be_bytes([*a, *b, *c, *d])), out);
+            write_integer(i64::from(i32::from_be_bytes([*a, *b, *c, *d])), out);
+            return Some(());
         }
         (CqlType::BigInt, [a, b, c, d, e, f, g, h]) => {
-            return write_integer(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), out);
+            write_integer(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), out);
+            return Some(());
         }
-        (CqlType::Blob, _) => return write_blob(bytes, out),
+        (CqlType::Blob, _) => {
+            write_blob(bytes, out);
+            return Some(());
+        }
         // `""` is parsed to these empty values, though a bound value of these types must not be empty. Cassandra prints
         // `smallint` and `duration` like this (`ShortType`, `AbstractType.toJSONString`) and fails for `tinyint`.
-        (CqlType::SmallInt | CqlType::TinyInt | CqlType::Duration, []) => return out.push_str("\"\""),
+        (CqlType::SmallInt | CqlType::TinyInt | CqlType::Duration, []) => {
+            out.push_str("\"\"");
+            return Some(());
+        }
         _ => {}
     }
-    if ty.validate(bytes).is_err() {
+    if ty.validate_stored(bytes).is_err() {
+        if !room(out, 2 * bytes.len() + TEXT_BYTES_MORE) {
+            return None;
+        }
         write_blob(bytes, out);
-        return;
+        return Some(());
     }
+    write_valid((ty, numbers), bytes, out, room)
+}
+
+/// Writes bytes that are valid for their type.
+fn write_valid(
+    (ty, numbers): (&CqlType, Numbers),
+    bytes: &[u8],
+    out: &mut String,
+    room: TextRoom<'_>,
+) -> Option<()> {
     match ty {
         CqlType::Ascii => write_json_string(&String::from_utf8_lossy(bytes), out),
-        CqlType::Blob => write_blob(bytes, out),
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
-            write_array(element, Elements::of_list(bytes), out);
+            write_array((element, numbers), Elements::of_list(bytes), out, room)?;
         }
         CqlType::Vector { element, .. } => {
-            write_array(element, VectorElements::of(element, bytes).map(Some), out)
+            write_array((element, numbers), VectorElements::of(element, bytes).map(Some), out, room)?;
         }
-        CqlType::Map { key, value, .. } => write_map(key, value, bytes, out),
+        CqlType::Map { key, value, .. } => write_map((key, value, numbers), bytes, out, room)?,
         CqlType::Tuple(types) => {
             let mut rest = bytes;
             out.push('[');
             for (i, ty) in types.iter().enumerate() {
                 separate(i, out);
-                write_json(ty, take_value(&mut rest).flatten(), out);
+                write_with((ty, numbers), take_value(&mut rest).flatten(), out, room)?;
             }
             out.push(']');
         }
-        CqlType::Udt(udt) => write_object(udt, bytes, out),
+        CqlType::Udt(udt) => write_object((udt, numbers), bytes, out, room)?,
         CqlType::Double
-            if <[u8; 8]>::try_from(bytes).is_ok_and(|bytes| !f64::from_be_bytes(bytes).is_finite()) =>
+            if let Some(text) =
+                not_finite(bytes.first_chunk().map(|of| f64::from_be_bytes(*of)), numbers) =>
         {
-            out.push_str("null");
+            out.push_str(text);
         }
         CqlType::Float
-            if <[u8; 4]>::try_from(bytes).is_ok_and(|bytes| !f32::from_be_bytes(bytes).is_finite()) =>
+            if let Some(text) =
+                not_finite(bytes.first_chunk().map(|of| f64::from(f32::from_be_bytes(*of))), numbers) =>
         {
-            out.push_str("null");
+            out.push_str(text);
         }
         CqlType::BigInt
         | CqlType::Boolean
@@ -101,6 +170,18 @@ pub fn write_json(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
             out.push('"');
         }
     }
+    Some(())
+}
+
+/// The text of a number that JSON does not have; `None` for all others.
+fn not_finite(number: Option<f64>, numbers: Numbers) -> Option<&'static str> {
+    let number = number.filter(|number| !number.is_finite())?;
+    Some(match numbers {
+        Numbers::OfCassandra => "null",
+        Numbers::All if number.is_nan() => "\"NaN\"",
+        Numbers::All if number > 0.0 => "\"Infinity\"",
+        Numbers::All => "\"-Infinity\"",
+    })
 }
 
 fn write_blob(bytes: &[u8], out: &mut String) {
@@ -149,48 +230,73 @@ fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     Some(from + found)
 }
 
-fn write_array<'a>(element: &CqlType, values: impl Iterator<Item = Option<&'a [u8]>>, out: &mut String) {
+fn write_array<'a>(
+    (element, numbers): (&CqlType, Numbers),
+    values: impl Iterator<Item = Option<&'a [u8]>>,
+    out: &mut String,
+    room: TextRoom<'_>,
+) -> Option<()> {
     out.push('[');
     for (i, value) in values.enumerate() {
         separate(i, out);
-        write_json(element, value, out);
+        write_with((element, numbers), value, out, room)?;
     }
     out.push(']');
+    Some(())
 }
 
 /// Keys whose JSON is not a string are put in quotes.
-fn write_map(key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) {
+fn write_map(
+    (key, value, numbers): (&CqlType, &CqlType, Numbers),
+    bytes: &[u8],
+    out: &mut String,
+    room: TextRoom<'_>,
+) -> Option<()> {
     let mut elements = Elements::of_map(bytes);
     out.push('{');
     let mut index = 0;
     while let (Some(entry_key), Some(entry_value)) = (elements.next(), elements.next()) {
         separate(index, out);
-        let text = to_json(key, entry_key);
+        let mut text = String::new();
+        write_with((key, numbers), entry_key, &mut text, room)?;
+        if !room(out, TEXT_BYTES_PER_BYTE * text.len() + TEXT_BYTES_MORE) {
+            return None;
+        }
         if text.starts_with('"') {
             out.push_str(&text);
         } else {
             write_json_string(&text, out);
         }
         out.push_str(": ");
-        write_json(value, entry_value, out);
+        write_with((value, numbers), entry_value, out, room)?;
         index += 1;
     }
     out.push('}');
+    Some(())
 }
 
 /// A field name with capitals keeps its CQL quotes within the JSON string.
-fn write_object(udt: &UserType, bytes: &[u8], out: &mut String) {
+fn write_object(
+    (udt, numbers): (&UserType, Numbers),
+    bytes: &[u8],
+    out: &mut String,
+    room: TextRoom<'_>,
+) -> Option<()> {
     let mut rest = bytes;
     out.push('{');
     for (i, (name, ty)) in udt.fields.iter().enumerate() {
         separate(i, out);
+        if !room(out, TEXT_BYTES_PER_BYTE * name.len() + TEXT_BYTES_MORE) {
+            return None;
+        }
         if name.chars().any(char::is_uppercase) {
             write_json_string(&format!("\"{name}\""), out);
         } else {
             write_json_string(name, out);
         }
         out.push_str(": ");
-        write_json(ty, take_value(&mut rest).flatten(), out);
+        write_with((ty, numbers), take_value(&mut rest).flatten(), out, room)?;
     }
     out.push('}');
+    Some(())
 }

@@ -7,9 +7,10 @@ use super::class_name::DATE_CLASS;
 use super::collection::{Elements, take_value};
 use super::digits::write_integer;
 use super::duration::{self, Duration};
+use super::name::is_bare;
 use super::text::write_hex;
 use super::vector::VectorElements;
-use super::{CqlType, date, decimal, float, inet, integer, quote_identifier, timestamp, uuid};
+use super::{CqlType, date, decimal, float, inet, integer, timestamp, uuid};
 
 /// The literal of a value; `null` for `None` and for meaningless empty values.
 pub fn to_cql_literal(ty: &CqlType, bytes: Option<&[u8]>) -> String {
@@ -18,13 +19,34 @@ pub fn to_cql_literal(ty: &CqlType, bytes: Option<&[u8]>) -> String {
     out
 }
 
+/// The first characters of the literal, at most so many, and "..." if there are more. What is not shown is not made: the names of
+/// fields have any length, and each element of a collection repeats those of its type.
+pub fn to_short_literal(ty: &CqlType, bytes: Option<&[u8]>, chars_max: usize) -> String {
+    const CHAR_BYTES_MAX: usize = 4;
+    let mut out = String::new();
+    write_within(ty, bytes, chars_max.saturating_mul(CHAR_BYTES_MAX), &mut out);
+    if let Some((end, _)) = out.char_indices().nth(chars_max) {
+        out.truncate(end);
+        out.push_str("...");
+    }
+    out
+}
+
 /// Appends the result of [`to_cql_literal`].
 pub fn write_literal(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
+    write_within(ty, bytes, usize::MAX, out);
+}
+
+/// The same, as long as the text has not more than `max` bytes. A text that has more is not whole.
+fn write_within(ty: &CqlType, bytes: Option<&[u8]>, max: usize, out: &mut String) {
+    if out.len() > max {
+        return;
+    }
     let Some(bytes) = bytes else {
         out.push_str("null");
         return;
     };
-    if ty.validate(bytes).is_err() && !matches!(ty, CqlType::Empty) {
+    if ty.validate_stored(bytes).is_err() && !matches!(ty, CqlType::Empty) {
         out.push_str("0x");
         write_hex(bytes, out);
         return;
@@ -35,19 +57,23 @@ pub fn write_literal(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
             out.push_str("0x");
             write_hex(bytes, out);
         }
-        CqlType::List { element, .. } => write_elements('[', element, Elements::of_list(bytes), ']', out),
-        CqlType::Set { element, .. } => write_elements('{', element, Elements::of_list(bytes), '}', out),
-        CqlType::Vector { element, .. } => {
-            write_elements('[', element, VectorElements::of(element, bytes).map(Some), ']', out);
+        CqlType::List { element, .. } => {
+            write_elements(('[', ']'), element, Elements::of_list(bytes), max, out);
         }
-        CqlType::Map { key, value, .. } => write_map(key, value, bytes, out),
+        CqlType::Set { element, .. } => {
+            write_elements(('{', '}'), element, Elements::of_list(bytes), max, out);
+        }
+        CqlType::Vector { element, .. } => {
+            write_elements(('[', ']'), element, VectorElements::of(element, bytes).map(Some), max, out);
+        }
+        CqlType::Map { key, value, .. } => write_map((key, value), bytes, max, out),
         CqlType::Tuple(types) => {
             let mut rest = bytes;
             let fields = types.iter().map_while(|ty| take_value(&mut rest).map(|field| (ty, field)));
             out.push('(');
             for (i, (ty, field)) in fields.enumerate() {
                 separate(i, out);
-                write_literal(ty, field, out);
+                write_within(ty, field, max, out);
             }
             out.push(')');
         }
@@ -55,11 +81,11 @@ pub fn write_literal(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
             let mut rest = bytes;
             out.push('{');
             for (i, (name, ty)) in udt.fields.iter().enumerate() {
-                let Some(field) = take_value(&mut rest) else { break };
+                let Some(field) = take_value(&mut rest).filter(|_| out.len() <= max) else { break };
                 separate(i, out);
-                out.push_str(&quote_identifier(name));
+                write_name(name, max, out);
                 out.push_str(": ");
-                write_literal(ty, field, out);
+                write_within(ty, field, max, out);
             }
             out.push('}');
         }
@@ -75,6 +101,17 @@ pub fn write_literal(ty: &CqlType, bytes: Option<&[u8]>, out: &mut String) {
         }
         _ => write_plain(ty, bytes, 'T', out),
     }
+}
+
+/// Appends a name as `quote_identifier` writes it, or more than `max` bytes of a longer one.
+fn write_name(name: &str, max: usize, out: &mut String) {
+    let shown = name.get(..name.floor_char_boundary(max.saturating_add(4))).unwrap_or_default();
+    if is_bare(name) {
+        return out.push_str(shown);
+    }
+    out.push('"');
+    out.push_str(&shown.replace('"', "\"\""));
+    out.push('"');
 }
 
 /// Appends a valid value of a type without parts, except text, without quotes; `separator` is between the date and the
@@ -128,30 +165,83 @@ fn write_quoted(text: &str, out: &mut String) {
 }
 
 fn write_elements<'a>(
-    open: char,
+    (open, close): (char, char),
     element: &CqlType,
     values: impl Iterator<Item = Option<&'a [u8]>>,
-    close: char,
+    max: usize,
     out: &mut String,
 ) {
     out.push(open);
     for (i, value) in values.enumerate() {
+        if out.len() > max {
+            return;
+        }
         separate(i, out);
-        write_literal(element, value, out);
+        write_within(element, value, max, out);
     }
     out.push(close);
 }
 
-fn write_map(key: &CqlType, value: &CqlType, bytes: &[u8], out: &mut String) {
+fn write_map((key, value): (&CqlType, &CqlType), bytes: &[u8], max: usize, out: &mut String) {
     let mut elements = Elements::of_map(bytes);
     out.push('{');
     let mut index = 0;
-    while let (Some(entry_key), Some(entry_value)) = (elements.next(), elements.next()) {
+    while let (Some(entry_key), Some(entry_value)) = (elements.next(), elements.next())
+        && out.len() <= max
+    {
         separate(index, out);
-        write_literal(key, entry_key, out);
+        write_within(key, entry_key, max, out);
         out.push_str(": ");
-        write_literal(value, entry_value, out);
+        write_within(value, entry_value, max, out);
         index += 1;
     }
     out.push('}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::UserType;
+    use std::sync::Arc;
+
+    fn udt(fields: usize, name_bytes: usize, ty: &CqlType) -> CqlType {
+        let name = |number: usize| format!("\"ä{number}{}", "n".repeat(name_bytes)).into();
+        CqlType::Udt(Arc::new(UserType {
+            keyspace: "k".into(),
+            name: "u".into(),
+            fields: (0..fields).map(|number| (name(number), ty.clone())).collect(),
+            frozen: true,
+        }))
+    }
+
+    fn fields(count: usize, value: &[u8]) -> Vec<u8> {
+        let one = [&(value.len() as i32).to_be_bytes()[..], value].concat();
+        one.repeat(count)
+    }
+
+    #[test]
+    fn a_short_literal_is_the_beginning_of_the_literal_and_costs_what_it_shows() {
+        for chars_max in [0, 1, 2, 5, 17, 100, 4096] {
+            for (count, name_bytes) in [(1, 0), (3, 4), (100, 1), (60, 300), (2, 9000)] {
+                let inner = udt(count, name_bytes, &CqlType::Int);
+                let value = fields(count, &7_i32.to_be_bytes());
+                let list = [&3_i32.to_be_bytes()[..], &fields(3, &value)].concat();
+                let of_lists = CqlType::List { element: Arc::new(inner.clone()), frozen: true };
+                for (ty, value) in [(&inner, &value), (&of_lists, &list)] {
+                    let (whole, short) =
+                        (to_cql_literal(ty, Some(value)), to_short_literal(ty, Some(value), chars_max));
+                    match whole.chars().count() > chars_max {
+                        true => {
+                            let beginning: String = whole.chars().take(chars_max).collect();
+                            assert_eq!(short, beginning + "...", "{chars_max} of {count} with {name_bytes}");
+                        }
+                        false => assert_eq!(short, whole),
+                    }
+                    let mut made = String::new();
+                    write_within(ty, Some(value), chars_max, &mut made);
+                    assert!(made.len() <= 3 * chars_max + 64, "{} bytes for {chars_max}", made.len());
+                }
+            }
+        }
+    }
 }

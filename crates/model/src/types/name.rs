@@ -68,11 +68,15 @@ const RESERVED: &[&str] = &[
 
 /// The identifier in CQL: bare if it is lower case and not reserved, otherwise in double quotes.
 pub fn quote_identifier(name: &str) -> Cow<'_, str> {
+    if is_bare(name) { Cow::Borrowed(name) } else { Cow::Owned(format!("\"{}\"", name.replace('"', "\"\""))) }
+}
+
+/// Whether a name is written without quotes.
+pub(super) fn is_bare(name: &str) -> bool {
     let mut bytes = name.bytes();
-    let bare = bytes.next().is_some_and(|first| first.is_ascii_lowercase())
+    bytes.next().is_some_and(|first| first.is_ascii_lowercase())
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        && RESERVED.binary_search(&name).is_err();
-    if bare { Cow::Borrowed(name) } else { Cow::Owned(format!("\"{}\"", name.replace('"', "\"\""))) }
+        && RESERVED.binary_search(&name).is_err()
 }
 
 impl fmt::Display for CqlType {

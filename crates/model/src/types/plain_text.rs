@@ -2,6 +2,7 @@
 //! `getString`, and `CompositeType`'s for keys of several columns).
 
 use super::class_name::{DATE_CLASS, LEXICAL_UUID_CLASS};
+use super::error::quoted;
 use super::literal::write_plain;
 use super::text::write_hex;
 use super::tuple::Fields;
@@ -107,7 +108,7 @@ pub fn parse_key_text(types: &[&CqlType], text: &str) -> Result<Vec<u8>, TypeErr
     if parts.len() != types.len() {
         return Err(TypeError::Text {
             before: "not a value for each column of the partition key, with : between them:",
-            text: text.to_owned(),
+            text: quoted(text),
             after: "",
         });
     }

@@ -40,11 +40,15 @@ impl CqlType {
             CqlType::TimeUuid => uuid::validate_time(bytes),
             CqlType::TinyInt => length(bytes, &[1], "Expected 1 byte for a tinyint"),
             CqlType::Uuid => uuid::validate(bytes),
-            CqlType::List { element, .. } => collection::validate(bytes, "list", &[element]),
-            CqlType::Set { element, .. } => collection::validate(bytes, "set", &[element]),
-            CqlType::Map { key, value, .. } => collection::validate(bytes, "map", &[key, value]),
+            CqlType::List { element, .. } => {
+                collection::validate(bytes, "list", &[element], CqlType::validate)
+            }
+            CqlType::Set { element, .. } => collection::validate(bytes, "set", &[element], CqlType::validate),
+            CqlType::Map { key, value, .. } => {
+                collection::validate(bytes, "map", &[key, value], CqlType::validate)
+            }
             CqlType::Tuple(types) => tuple::validate(bytes, types),
-            CqlType::Udt(udt) => tuple::validate_udt(bytes, udt),
+            CqlType::Udt(udt) => tuple::validate_udt(bytes, udt, CqlType::validate),
             CqlType::Vector { element, dimension } => vector::validate(self, element, *dimension, bytes),
             CqlType::Custom(class) => match &**class {
                 LEXICAL_UUID_CLASS => uuid::validate(bytes),
@@ -52,6 +56,20 @@ impl CqlType {
                 class if composite::is_composite(class) => composite::validate(class, bytes),
                 _ => Ok(()),
             },
+        }
+    }
+
+    /// The same for a value that is stored or returned: a list may have nulls, because Cassandra takes one by a marker
+    /// (`ElementsWithout`), and `ttl` and `writetime` of a collection return null for an element without one. So may a list in a cell of
+    /// a map or of a user type, which is bound by itself; the map or user type is then put together from its cells.
+    pub fn validate_stored(&self, bytes: &[u8]) -> Result<(), TypeError> {
+        match self {
+            CqlType::List { element, .. } => collection::check_bound_list(element, bytes).map(|_| ()),
+            CqlType::Map { key, value, frozen: false } => {
+                collection::validate(bytes, "map", &[key, value], CqlType::validate_stored)
+            }
+            CqlType::Udt(udt) if !udt.frozen => tuple::validate_udt(bytes, udt, CqlType::validate_stored),
+            _ => self.validate(bytes),
         }
     }
 
@@ -138,6 +156,15 @@ impl CqlType {
             | CqlType::Varint => true,
             CqlType::Custom(class) => matches!(&**class, LEXICAL_UUID_CLASS | DATE_CLASS),
             _ => false,
+        }
+    }
+
+    /// Whether the empty value is read as null (each `TypeSerializer.deserialize`).
+    pub fn reads_empty_as_null(&self) -> bool {
+        match self {
+            CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Tuple(_) | CqlType::Udt(_) => false,
+            CqlType::Custom(class) => matches!(&**class, LEXICAL_UUID_CLASS | DATE_CLASS),
+            _ => true,
         }
     }
 

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use super::TypeError;
+use super::error::quoted;
 
 pub(super) fn validate_ascii(bytes: &[u8]) -> Result<(), TypeError> {
     match bytes.iter().find(|byte| !byte.is_ascii()) {
@@ -30,7 +31,7 @@ pub(super) fn parse_ascii(text: &str) -> Result<Vec<u8>, TypeError> {
 pub(super) fn parse_blob(text: &str) -> Result<Vec<u8>, TypeError> {
     hex_bytes(text).ok_or_else(|| TypeError::Text {
         before: "cannot parse",
-        text: text.to_owned(),
+        text: quoted(text),
         after: " as hex bytes",
     })
 }
@@ -39,7 +40,11 @@ pub(super) fn parse_blob(text: &str) -> Result<Vec<u8>, TypeError> {
 pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8)).collect()
+    let mut bytes = Vec::with_capacity(pairs.len());
+    for [high, low] in pairs {
+        bytes.push((digit(*high)? << 4 | digit(*low)?) as u8);
+    }
+    Some(bytes)
 }
 
 /// Number of bytes that are converted to digits together.

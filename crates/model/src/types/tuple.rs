@@ -57,7 +57,12 @@ pub(super) fn validate(bytes: &[u8], types: &[CqlType]) -> Result<(), TypeError>
     if rest.is_empty() { Ok(()) } else { Err(TypeError::TupleExtraneous) }
 }
 
-pub(super) fn validate_udt(bytes: &[u8], udt: &UserType) -> Result<(), TypeError> {
+/// Validates a value of a user type; `check` validates a field.
+pub(super) fn validate_udt(
+    bytes: &[u8],
+    udt: &UserType,
+    check: impl Fn(&CqlType, &[u8]) -> Result<(), TypeError>,
+) -> Result<(), TypeError> {
     let mut rest = bytes;
     for (index, (name, ty)) in udt.fields.iter().enumerate() {
         if rest.is_empty() {
@@ -66,7 +71,7 @@ pub(super) fn validate_udt(bytes: &[u8], udt: &UserType) -> Result<(), TypeError
         let name = || name.to_string();
         match take_field(&mut rest) {
             Ok(None) => {}
-            Ok(Some(field)) => ty.validate(field).map_err(|error| TypeError::UdtField {
+            Ok(Some(field)) => check(ty, field).map_err(|error| TypeError::UdtField {
                 index,
                 name: name(),
                 error: Box::new(error),

@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use super::TypeError;
+use super::error::quoted;
 
 /// Flips the sign bit of each of eight bytes, so that unsigned order becomes signed order byte by byte.
 pub(crate) const SIGNED_BYTES: u64 = 0x8080_8080_8080_8080;
@@ -84,7 +85,7 @@ pub(super) fn parse_lexical(text: &str) -> Result<Vec<u8>, TypeError> {
 }
 
 pub(super) fn parse_time(text: &str) -> Result<Vec<u8>, TypeError> {
-    let bytes = parse_any(text).ok_or_else(|| TypeError::TimeUuidText { text: text.to_owned() })?;
+    let bytes = parse_any(text).ok_or_else(|| TypeError::TimeUuidText { text: quoted(text) })?;
     match halves(&bytes) {
         Some((high, _)) if version(high) != 1 => Err(TypeError::TimeUuidConstant),
         _ => Ok(bytes),

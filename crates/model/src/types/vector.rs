@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::collection::{needs_normalising, normalise as normalise_value};
+use super::collection::{needs_normalising, normalise_within};
 use super::{CqlType, TypeError};
+use crate::permission::Permission;
 use crate::vint;
 
 /// The elements of a serialised vector. Ends at the end of the bytes.
@@ -35,6 +36,8 @@ impl<'a> Iterator for VectorElements<'a> {
             return None;
         }
         let (length, header) = match self.fixed_length {
+            // Elements without bytes do not end: the number of elements is never more than that of the bytes.
+            Some(0) => return None,
             Some(length) => (length, 0),
             None => {
                 // Cassandra assumes that the length has its shortest encoding.
@@ -70,7 +73,10 @@ pub(super) fn validate(
         return Err(cut_short());
     }
     let mut elements = VectorElements::of(element, bytes);
-    for _ in 0..dimension {
+    // Of a type without bytes (`EmptyType`, or vectors of it) no element is read, however many are declared. As in
+    // Cassandra no value is valid then: the empty value is not, and all bytes are extraneous.
+    let elements_read = if element.fixed_length() == Some(0) { 0 } else { dimension };
+    for _ in 0..elements_read {
         element.validate(elements.next().ok_or_else(cut_short)?)?;
     }
     match elements.rest().len() {
@@ -93,20 +99,30 @@ pub(super) fn compare(element: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-pub(super) fn normalise<'a>(bytes: &'a [u8], element: &CqlType, dimension: u32) -> Cow<'a, [u8]> {
+pub(super) fn normalise<'a>(
+    bytes: &'a [u8],
+    (element, dimension): (&CqlType, u32),
+    may: Permission<'_>,
+) -> Option<Cow<'a, [u8]>> {
     if !needs_normalising(element) {
-        return Cow::Borrowed(bytes);
+        return Some(Cow::Borrowed(bytes));
     }
-    let values: Vec<_> = VectorElements::of(element, bytes)
-        .take(dimension as usize)
-        .map(|value| normalise_value(element, value))
-        .collect();
+    let mut values = Vec::new();
+    for value in VectorElements::of(element, bytes).take(dimension as usize) {
+        if values.len() == values.capacity() && !may((values.len() + 4) * 2 * size_of::<Cow<'_, [u8]>>(), 0) {
+            return None;
+        }
+        values.push(normalise_within(element, value, may)?);
+    }
     if values.iter().all(|value| matches!(value, Cow::Borrowed(_))) {
-        return Cow::Borrowed(bytes);
+        return Some(Cow::Borrowed(bytes));
+    }
+    if !may(bytes.len(), 0) {
+        return None;
     }
     let mut out = Vec::with_capacity(bytes.len());
     values.iter().for_each(|value| put_element(element, value, &mut out));
-    Cow::Owned(out)
+    Some(Cow::Owned(out))
 }
 
 #[cfg(test)]
@@ -132,5 +148,28 @@ mod tests {
         assert_eq!(texts.validate(&[1, b'a', 0]), Ok(()));
         assert_eq!(texts.compare(&[1, b'a', 0], &[1, b'a', 1, b'b']), Ordering::Less);
         assert!(texts.validate(&[1, b'a', 9]).is_err());
+    }
+
+    /// No loop may run for each declared element of a value of one byte.
+    #[test]
+    fn vectors_of_elements_without_bytes_have_no_values_and_end() {
+        let vector =
+            |element: CqlType| CqlType::Vector { element: Arc::new(element), dimension: i32::MAX as u32 };
+        for ty in
+            [vector(CqlType::Empty), vector(vector(CqlType::Empty)), vector(vector(vector(CqlType::Empty)))]
+        {
+            assert_eq!(ty.validate(&[]), Err(TypeError::VectorEmpty));
+            let error = ty.validate(&[7]).unwrap_err();
+            assert_eq!(error, TypeError::VectorExtraneous { count: 1, vector: ty.clone() });
+            assert_eq!(ty.compare(&[7], &[8, 9]), Ordering::Equal);
+            let CqlType::Vector { element, .. } = &ty else { unreachable!() };
+            assert_eq!(VectorElements::of(element, &[7; 9]).count(), 0);
+            assert_eq!(super::super::to_cql_literal(&ty, Some(&[7])), "0x07");
+            let list = CqlType::List { element: Arc::new(ty), frozen: true };
+            assert!(list.validate(&[0, 0, 0, 1, 0, 0, 0, 1, 7]).is_err());
+        }
+        for element in [CqlType::Int, CqlType::Text, vector(CqlType::Int), CqlType::Tuple(Arc::new([]))] {
+            assert!(vector(element).validate(&[1; 9]).is_err());
+        }
     }
 }

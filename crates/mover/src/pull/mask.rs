@@ -40,13 +40,13 @@ pub(super) struct Masks {
     columns: Vec<Mask>,
 }
 
-/// The masks of an order, by the place of their table.
+/// The masks of an order, by the place of their table. `failed`: tables that could not be made, whose masks are passed over.
 ///
 /// # Errors
 /// A mask that is not known, of no table of the order, or not for its column.
 pub(super) fn masks(
     order: &PullOrder,
-    tables: &[Arc<Table>],
+    (tables, failed): (&[Arc<Table>], &[&str]),
     random: &dyn Random,
 ) -> Result<HashMap<usize, Masks>, MoveError> {
     let secret = order.secret.as_ref().map_or_else(
@@ -69,6 +69,9 @@ pub(super) fn masks(
             _ => return Err(wrong(form)),
         };
         let (table, column) = name.rsplit_once('.').ok_or_else(|| wrong(form))?;
+        if failed.contains(&table) {
+            continue;
+        }
         let place = tables.iter().position(|of| format!("{}.{}", of.keyspace, of.name) == table);
         let place = place.ok_or_else(|| wrong("this table is not pulled"))?;
         let column = tables.get(place).and_then(|of| of.columns().find(|of| *of.name == *column));

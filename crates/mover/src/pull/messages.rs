@@ -15,26 +15,13 @@ pub enum PullRequest {
     Stop,
 }
 
-/// The copies that answer a read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReadFrom {
-    /// LOCAL_ONE.
-    #[default]
-    One,
-    /// LOCAL_QUORUM.
-    Quorum,
-    /// ALL.
-    All,
-}
-
 /// What is to be copied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PullOrder {
     /// How the cluster is reached, the names of keyspaces and tables, the limit in rows a second, and the ranges at once.
     pub cluster: MoveOrder,
-    /// The copies that answer a read.
-    pub read_from: ReadFrom,
+    /// The consistency of reads, by its code in the native protocol.
+    pub consistency: u16,
     /// The share of the partitions, 0 to 1.
     pub sample: f64,
     /// Partition keys as CQL literals, those of several columns with commas between; all partitions if empty.
@@ -73,4 +60,7 @@ pub struct PulledTable {
     pub rows: u64,
     /// Bytes of their values, about.
     pub bytes: u64,
+    /// Why it was not copied, or not to its end. The others were.
+    #[serde(default)]
+    pub error: Option<String>,
 }

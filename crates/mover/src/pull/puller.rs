@@ -4,6 +4,7 @@ use super::messages::{PullOrder, PullReport, PullRequest};
 use super::run::pull;
 use crate::error::MoveError;
 use helenus_cql::LocalBackend;
+use helenus_host::real::check_threads;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Copies tables of a cluster into a database.
 pub struct Puller {
     backend: Arc<LocalBackend>,
+    /// Notes that it writes, until the result is dropped; an error if nobody would read what it writes.
+    begin_writing: BeginWriting,
     running: Mutex<Option<Running>>,
 }
+
+/// Notes that something writes to the database beside clients.
+type BeginWriting = Box<dyn Fn() -> Result<Box<dyn Send>, String> + Send + Sync>;
 
 struct Running {
     runtime: Runtime,
@@ -41,9 +47,9 @@ impl Drop for Ends {
 }
 
 impl Puller {
-    /// Copies into this database.
-    pub fn new(backend: &Arc<LocalBackend>) -> Arc<Puller> {
-        Arc::new(Puller { backend: Arc::clone(backend), running: Mutex::default() })
+    /// Copies into this database. `begin_writing` is asked at the start of each copying, and its result is dropped at the end.
+    pub fn new(backend: &Arc<LocalBackend>, begin_writing: BeginWriting) -> Arc<Puller> {
+        Arc::new(Puller { backend: Arc::clone(backend), begin_writing, running: Mutex::default() })
     }
 
     /// Answers a request.
@@ -74,6 +80,9 @@ impl Puller {
     }
 
     fn start(&self, order: PullOrder) -> Result<Running, MoveError> {
+        let writing = (self.begin_writing)().map_err(MoveError::Table)?;
+        // The runtime panics where the system gives it no thread.
+        check_threads(THREADS + 1).map_err(|_| MoveError::NoThread)?;
         let runtime =
             Builder::new_multi_thread().worker_threads(THREADS).thread_name("pull").enable_all().build();
         let runtime = runtime.map_err(|error| MoveError::Internal(error.to_string()))?;
@@ -82,7 +91,7 @@ impl Puller {
         let (backend, of_task) = (Arc::clone(&self.backend), Arc::clone(&report));
         runtime.spawn(async move {
             let ends = Ends(Arc::clone(&of_task));
-            let done = pull(&backend, &order, &of_task, &stopped).await;
+            let done = pull(&backend, &order, &of_task, (&stopped, &Arc::new(Mutex::new(writing)))).await;
             let mut report = of_task.lock();
             report.is_running = false;
             report.error = done.err().map(|error| error.to_string());

@@ -2,7 +2,9 @@
 //!
 //! A keyspace gets one copy here. What is here already stays as it is; a table that is must have the same columns.
 
+use super::layout::{self, ColumnRow};
 use crate::error::MoveError;
+use crate::forms;
 use helenus_cluster::Cluster;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
@@ -79,7 +81,17 @@ pub(super) async fn make(
     {
         match &*kind {
             // It would keep the log here for a reader that is there.
-            "table" => run(backend, &text.replace("AND cdc = true", "AND cdc = false"))?,
+            "table" => {
+                let columns = columns(cluster, keyspace, name).await?;
+                let text = match layout::is_needed(&text, &columns) {
+                    true => {
+                        let flags = forms::flags(cluster, (keyspace, name)).await?.unwrap_or_default();
+                        layout::create_text((keyspace, name), &columns, &flags, &text)
+                    }
+                    false => text.replace("AND cdc = true", "AND cdc = false"),
+                };
+                run(backend, &text)?;
+            }
             "index" => {
                 if let Err(error) = run(backend, &text) {
                     notes.push(format!("{keyspace}.{name}: the index {what} is not made: {error}"));
@@ -89,6 +101,30 @@ pub(super) async fn make(
         }
     }
     present().ok_or_else(|| MoveError::Table(format!("{keyspace}.{name} was not made here")))
+}
+
+/// The columns of a table there.
+async fn columns(cluster: &Cluster, keyspace: &str, name: &str) -> Result<Vec<ColumnRow>, MoveError> {
+    let text = "SELECT column_name, kind, type, clustering_order, position FROM system_schema.columns WHERE keyspace_name = ? AND \
+                table_name = ?";
+    let values = [Value::Bytes(keyspace.as_bytes()), Value::Bytes(name.as_bytes())];
+    let answer = cluster.query(text, &values, Consistency::LocalOne).await?;
+    let mut found = Vec::new();
+    for row in answer.rows()?.iter() {
+        let row = row.map_err(helenus_cluster::ClusterError::from)?;
+        let cells: Vec<&[u8]> = row.cells().map(Option::unwrap_or_default).collect();
+        let [name, kind, ty, order, position] = cells[..] else { continue };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let position = position.first_chunk().map_or(-1, |bytes| i32::from_be_bytes(*bytes));
+        found.push(ColumnRow {
+            name: text(name),
+            kind: text(kind),
+            ty: text(ty),
+            position,
+            order: text(order),
+        });
+    }
+    Ok(found)
 }
 
 /// Kind, name and text of what DESCRIBE answers.

@@ -4,7 +4,7 @@
 //! timestamp, which is enough and hides nothing that is newer. A list that differs is replaced behind all that is here, because its
 //! elements have other ids here. A cell that is newer here stays, and is counted.
 
-use super::compare::{CellDifference, Difference, Tolerance, compare};
+use super::compare::{CellDifference, Difference, Tolerance, compare, has_no_values};
 use super::local_writer::LocalWriter;
 use super::merge::{Merge, Pair};
 use super::range::TokenRange;
@@ -12,7 +12,9 @@ use super::read::{Remote, RemoteTable};
 use super::row::{SeenCell, SeenRow};
 use super::writes::{Place, cell_deletions, cell_writes, marker_of, marker_write, new_row, row_deletion};
 use crate::error::MoveError;
+use crate::forms;
 use crate::source::{SourceError, StatementKind, Values, Write};
+use crate::threads::Threads;
 use helenus_cluster::{Cluster, Written};
 use helenus_cql::LocalBackend;
 use helenus_model::cell::ColumnId;
@@ -23,14 +25,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Writes that are run at once.
-const CHUNK: usize = 512;
+/// Writes that are run at once, and their bytes, about.
+const CHUNK: (usize, usize) = (512, 1 << 20);
 
 /// A table of both sides.
 #[derive(Clone)]
 pub(crate) struct Sides {
     pub(crate) backend: Arc<LocalBackend>,
     pub(crate) table: Arc<Table>,
+    pub(crate) threads: Arc<Threads>,
     remote: Arc<Remote>,
     of_remote: Arc<RemoteTable>,
 }
@@ -39,22 +42,32 @@ impl Sides {
     /// The table here and at the cluster, which is read until `stop` is true.
     pub(crate) fn new(
         backend: &Arc<LocalBackend>,
-        cluster: &Cluster,
-        table: &Arc<Table>,
+        (cluster, threads): (&Cluster, &Arc<Threads>),
+        (table, as_there): (&Arc<Table>, &Arc<Table>),
         stop: watch::Receiver<bool>,
     ) -> Sides {
         let remote = Remote::new(cluster, backend.database(), Consistency::LocalQuorum, stop);
         Sides {
             backend: Arc::clone(backend),
             table: Arc::clone(table),
+            threads: Arc::clone(threads),
             remote: Arc::new(remote),
-            of_remote: Arc::new(RemoteTable::new(table, cluster)),
+            of_remote: Arc::new(RemoteTable::new(table, as_there, cluster)),
         }
     }
 
     /// Reads a range of both.
-    pub(crate) fn merge(&self, range: TokenRange) -> Merge {
-        Merge::of_range(self.backend.database(), &self.remote, &self.of_remote, range)
+    ///
+    /// # Errors
+    /// There is no thread that could read here.
+    pub(crate) fn merge(&self, range: TokenRange) -> Result<Merge, MoveError> {
+        Merge::of_range((self.backend.database(), &self.threads), &self.remote, &self.of_remote, range)
+    }
+
+    /// Whether a row is here alone because the cluster hides it, or may: what it cannot show is not known to be gone.
+    pub(crate) fn hides(&self, (here, there): &Pair) -> bool {
+        let is_here_alone = there.is_none() && here.as_ref().is_some_and(|row| row.clustering.is_some());
+        is_here_alone && self.of_remote.texts.hides_rows()
     }
 }
 
@@ -89,44 +102,51 @@ impl BroughtBack {
 }
 
 /// Makes the local rows of a range of tokens equal to the cluster's. Clients may write neither side meanwhile. Tables
-/// of counters have their own way (`counters_back`).
+/// of counters have their own way (`counters_back`). `is_trial`: the writes are checked, and nothing is written.
 ///
 /// # Errors
 /// A side cannot be read; the local database refuses a write; `stop` became true.
-pub(crate) async fn bring_back(sides: &Sides, range: TokenRange) -> Result<BroughtBack, MoveError> {
+pub(crate) async fn bring_back(
+    sides: &Sides,
+    range: TokenRange,
+    is_trial: bool,
+) -> Result<BroughtBack, MoveError> {
     let Sides { backend, table, .. } = sides;
     let database = backend.database();
-    let mut merge = sides.merge(range);
+    let opened = forms::opened(table);
+    let mut merge = sides.merge(range)?;
     let mut done = BroughtBack::default();
-    let mut writes = Vec::new();
+    let (mut writes, mut bytes) = (Vec::new(), 0);
     loop {
         let pair = merge.next().await?;
         let is_end = pair.is_none();
-        if let Some(pair) = pair {
+        if let Some(pair) = pair.filter(|pair| !sides.hides(pair)) {
             done.rows += 1;
             let times = (database.wall_us(), database.now_s());
             let before = writes.len();
-            let row = row_writes(table, &pair, times, &mut writes);
+            let row = row_writes(&opened, &pair, times, &mut writes);
             let kept = row.map_err(|error| MoveError::Row {
                 table: format!("{}.{}", table.keyspace, table.name),
                 error,
             })?;
             let is_changed = writes.len() > before;
+            bytes += writes.iter().skip(before).map(Write::bytes).sum::<usize>();
             done.changed += u64::from(is_changed);
             done.kept += u64::from(kept);
             if kept {
                 done.look_again(table, &pair);
             }
         }
-        if writes.len() >= CHUNK || is_end {
+        if writes.len() >= CHUNK.0 || bytes >= CHUNK.1 || is_end {
             let writes = std::mem::take(&mut writes);
+            bytes = 0;
             let (backend, table) = (Arc::clone(backend), Arc::clone(table));
-            let run = tokio::task::spawn_blocking(move || {
-                let mut writer = LocalWriter::new(&backend, &table);
+            let run = sides.threads.run(move || {
+                let mut writer = LocalWriter::new(&backend, &table).trial(is_trial);
                 writer.run(&writes)?;
                 writer.finish()
             });
-            run.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+            run.await?;
         }
         if is_end {
             return Ok(done);
@@ -149,7 +169,9 @@ pub(super) fn row_writes(
         (Some(here), Some(there)) => {
             let name = here.name();
             let place = Place { table, name: &name };
-            let only_marked = there.cells.is_empty() && !here.cells.is_empty();
+            let is_shown = |cell: &SeenCell| has_no_values(table, cell.column);
+            let only_marked =
+                there.cells.is_empty() && !here.cells.is_empty() && !here.cells.iter().any(is_shown);
             if only_marked && here.marker.is_none() {
                 marker_write(place, marker_of(there, read_us), now_s, out)?;
             }

@@ -133,6 +133,8 @@ fn differing_cells(
                 latest = Some(of_column);
                 tolerance.is_same(one, other, of_column.1)
             }
+            // A compact table of keys alone hides this cell, and without one the row is shown all the same.
+            (Some((_, one)), None) if has_no_values(table, one.column) => true,
             (one, other) => one.or(other).is_none_or(|(_, cell)| tolerance.is_ending(cell.times)),
         };
         if !is_same {
@@ -141,6 +143,11 @@ fn differing_cells(
             found.push(CellDifference { place, here: own(one), there: own(other) });
         }
     }
+}
+
+/// Whether the cells of a column have no values (`EmptyType`).
+pub(super) fn has_no_values(table: &Table, column: ColumnId) -> bool {
+    table.column_by_id(column).is_some_and(|column| column.ty == CqlType::Empty)
 }
 
 /// The latest timestamp that an element of a list may have there; `None` for other columns.

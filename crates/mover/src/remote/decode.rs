@@ -3,6 +3,7 @@
 use super::row::{SeenCell, SeenRow, Times};
 use super::texts::{ReadColumn, ReadTexts};
 use crate::error::MoveError;
+use crate::source::clustering_of;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::partitions::PartitionKey;
 use helenus_model::types::{CqlType, Elements};
@@ -38,7 +39,7 @@ impl<'d> Decoder<'d> {
                 .split_at_checked(table.partition_key.len())
                 .ok_or_else(|| self.wrong("it has too few columns"))?;
             let (clustering, rest) = rest
-                .split_at_checked(table.clustering.len())
+                .split_at_checked(self.texts.clustering)
                 .ok_or_else(|| self.wrong("it has too few columns"))?;
             let keys: Option<Vec<&[u8]>> = keys.iter().copied().collect();
             let key = serialised_key(&keys.ok_or_else(|| self.wrong("a key is null"))?);
@@ -54,9 +55,11 @@ impl<'d> Decoder<'d> {
             if !clustering.is_empty() && clustering.iter().all(Option::is_none) {
                 continue;
             }
-            let values: Option<Vec<Vec<u8>>> =
-                clustering.iter().map(|value| value.map(<[u8]>::to_vec)).collect();
-            let values = values.ok_or_else(|| self.wrong("a row has no value for a clustering column"))?;
+            // All that is shown of a compact table without declared clustering is in its static row.
+            if clustering.len() < table.clustering.len() {
+                continue;
+            }
+            let values = clustering_of(table, clustering.iter().copied()).map_err(|error| self.row(error))?;
             let row = SeenRow::new(table, &partition, Some(values), regulars);
             seen.push(row.map_err(|error| self.row(error))?);
         }

@@ -1,12 +1,11 @@
 //! Reads the rows of the database here as the cluster's are read: live cells, in the order of the ring and of the clustering.
 
-use super::read::RowsOrError;
+use super::portions::RowsOrError;
 use super::row::SeenRow;
 use crate::error::MoveError;
 use crate::source::{RowName, SourceError};
 use helenus_engine::read::{KeyRange, Partitions, ReadCommand, RowOutcome, RowSink, UnfilteredSink};
 use helenus_engine::{Database, Error, ReadRequest};
-use helenus_model::byte_comparable::clustering_key;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::{ClusteringFilter, Limits};
 use helenus_model::partitions::PartitionKey;
@@ -34,12 +33,10 @@ pub(crate) fn scan_local(
     let read = database.scan_unfiltered(table, range, &mut scan);
     match (scan.failed.take(), read) {
         (Some(error), _) => Err(error),
-        (None, Err(Error::Cancelled)) => Ok(()),
+        (None, Err(Error::Cancelled)) => Err(MoveError::Stopped),
         (None, read) => {
             read?;
-            // Whoever does not listen any more needs nothing.
-            let _ = scan.flush();
-            Ok(())
+            scan.flush().map_err(|_| MoveError::Stopped)
         }
     }
 }
@@ -114,14 +111,7 @@ pub(crate) fn read_local(
     name: &RowName,
 ) -> Result<Option<SeenRow>, MoveError> {
     let is_static = name.clustering.is_none();
-    let mut names = Vec::new();
-    if let Some(values) = &name.clustering {
-        let mut clustering = Vec::new();
-        // A name whose values have no order cannot have come from a row.
-        let _ =
-            clustering_key(values.iter().map(|value| Some(&value[..])), &table.clustering, &mut clustering);
-        names.push(clustering);
-    }
+    let names = if is_static { Vec::new() } else { vec![name.order(table)] };
     let now_s = database.now_s();
     let partition = Arc::new(PartitionKey::new(name.key.clone()));
     let command = ReadCommand {

@@ -1,8 +1,9 @@
 //! Runs statements on the database here, as the server itself.
 
+use super::hidden_rows::{is_hidden, mutation};
 use super::row::SeenRow;
 use crate::error::MoveError;
-use crate::source::{StatementKind, TableTexts, Values, Write};
+use crate::source::{PART_BYTES, StatementKind, TableTexts, Values, Write, in_parts};
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Prepared, Request};
 use helenus_engine::Ticket;
@@ -19,6 +20,8 @@ pub(crate) struct LocalWriter<'w> {
     identity: Identity,
     prepared: HashMap<StatementKind, Arc<Prepared>>,
     tickets: Vec<Ticket>,
+    /// Whether writes are only checked.
+    is_trial: bool,
 }
 
 impl<'w> LocalWriter<'w> {
@@ -29,7 +32,21 @@ impl<'w> LocalWriter<'w> {
             identity: Identity::server(),
             prepared: HashMap::new(),
             tickets: Vec::new(),
+            is_trial: false,
         }
+    }
+
+    /// One that checks its writes and writes nothing.
+    pub(crate) fn trial(self, is_trial: bool) -> LocalWriter<'w> {
+        LocalWriter { is_trial, ..self }
+    }
+
+    /// Prepares statements, which shows whether the database takes them.
+    ///
+    /// # Errors
+    /// It does not take one.
+    pub(crate) fn check(&mut self, kinds: &[StatementKind]) -> Result<(), MoveError> {
+        kinds.iter().try_for_each(|kind| self.prepared(*kind).map(drop))
     }
 
     /// Runs writes in order.
@@ -37,7 +54,28 @@ impl<'w> LocalWriter<'w> {
     /// # Errors
     /// The database refuses one.
     pub(crate) fn run(&mut self, writes: &[Write]) -> Result<(), MoveError> {
+        let table = Arc::clone(self.texts.table());
         for write in writes {
+            match write.bytes() > PART_BYTES && !is_hidden(&table, write) {
+                true => self.run_parts(&in_parts(&table, write, PART_BYTES))?,
+                false => self.run_parts(std::slice::from_ref(write))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn run_parts(&mut self, writes: &[Write]) -> Result<(), MoveError> {
+        let database = self.backend.database();
+        for write in writes {
+            if is_hidden(self.texts.table(), write) {
+                let mutation = mutation(self.texts.table(), write, database.now_s());
+                match mutation {
+                    Some(mutation) if self.is_trial => database.check_write(&mutation)?,
+                    Some(mutation) => self.tickets.push(database.write(&mutation)?),
+                    None => {}
+                }
+                continue;
+            }
             let prepared = self.prepared(write.kind)?;
             let values = write.values.iter().map(|value| match value {
                 Ok(bytes) => BoundValue::Bytes(bytes),
@@ -45,7 +83,7 @@ impl<'w> LocalWriter<'w> {
                 Err(false) => BoundValue::Null,
             });
             let values: Vec<BoundValue<'_>> = values.collect();
-            let request = Request::plain(&self.identity, &values);
+            let request = Request { is_trial: self.is_trial, ..Request::plain(&self.identity, &values) };
             let answer = self.backend.execute(&prepared, &request, &mut NoRows);
             if let Outcome::Done(ticket) = answer.map_err(|error| self.failed(write.kind, &error))?.outcome {
                 self.tickets.push(ticket);
@@ -68,7 +106,9 @@ impl<'w> LocalWriter<'w> {
         let (name, is_static) = (wanted.name(), wanted.clustering.is_none());
         for column in if is_static { &table.statics } else { &table.regulars } {
             let by = sum(Some(wanted), column.id).wrapping_sub(sum(here, column.id));
-            if by == 0 {
+            let has = |row: &SeenRow| row.cells.iter().any(|cell| cell.column == column.id);
+            // A counter of 0 is there, too.
+            if by == 0 && (here.is_some_and(has) || !has(wanted)) {
                 continue;
             }
             let text = add_text(&table, column, is_static);

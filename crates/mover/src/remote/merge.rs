@@ -1,15 +1,16 @@
 //! Puts two streams of rows side by side, in the order of the ring and of the clustering.
 
 use super::local::scan_local;
+use super::portions::{Portions, last, portions};
 use super::range::TokenRange;
-use super::read::{Remote, RemoteTable, RowsOrError};
+use super::read::{Remote, RemoteTable};
 use super::row::SeenRow;
 use crate::error::MoveError;
+use crate::threads::Threads;
 use helenus_engine::Database;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// Portions of rows that a reader may be ahead.
@@ -19,13 +20,13 @@ const AHEAD: usize = 4;
 pub(crate) struct Merge {
     here: Side,
     there: Side,
-    /// The readers, which end with this value.
-    _readers: JoinSet<()>,
+    /// The reader of the other side, which ends with this value.
+    _reader: JoinSet<()>,
 }
 
 struct Side {
     rows: VecDeque<SeenRow>,
-    portions: mpsc::Receiver<RowsOrError>,
+    portions: Portions,
     is_ended: bool,
     last: Option<(Vec<u8>, Vec<u8>)>,
 }
@@ -35,28 +36,30 @@ pub(crate) type Pair = (Option<SeenRow>, Option<SeenRow>);
 
 impl Merge {
     /// Begins to read a range of a table from both sides.
+    ///
+    /// # Errors
+    /// There is no thread that could read here.
     pub(crate) fn of_range(
-        database: &Arc<Database>,
+        (database, threads): (&Arc<Database>, &Threads),
         remote: &Arc<Remote>,
         table: &Arc<RemoteTable>,
         range: TokenRange,
-    ) -> Merge {
-        let mut readers = JoinSet::new();
-        let (local, here) = mpsc::channel(AHEAD);
+    ) -> Result<Merge, MoveError> {
+        let (local, here) = portions(AHEAD);
         let (of, database) = (Arc::clone(table), Arc::clone(database));
-        readers.spawn_blocking(move || {
-            if let Err(error) = scan_local(&database, of.texts.table(), &range.key_range(), &local) {
-                let _ = local.blocking_send(Err(error));
-            }
-        });
-        let (sender, there) = mpsc::channel(AHEAD);
+        threads.start(move || {
+            let read = scan_local(&database, of.texts.table(), &range.key_range(), &local);
+            // Whoever does not listen any more needs nothing.
+            let _ = local.blocking_send(last(read));
+        })?;
+        let (sender, there) = portions(AHEAD);
         let (of, remote) = (Arc::clone(table), Arc::clone(remote));
-        readers.spawn(async move {
-            if let Err(error) = remote.read_range(&of, range, None, &sender).await {
-                let _ = sender.send(Err(error)).await;
-            }
+        let mut reader = JoinSet::new();
+        reader.spawn(async move {
+            let read = remote.read_range(&of, range, None, &sender).await;
+            let _ = sender.send(last(read)).await;
         });
-        Merge { here: Side::new(here), there: Side::new(there), _readers: readers }
+        Ok(Merge { here: Side::new(here), there: Side::new(there), _reader: reader })
     }
 
     /// The next pair; `None` at the end.
@@ -79,14 +82,14 @@ impl Merge {
 }
 
 impl Side {
-    fn new(portions: mpsc::Receiver<RowsOrError>) -> Side {
+    fn new(portions: Portions) -> Side {
         Side { rows: VecDeque::new(), portions, is_ended: false, last: None }
     }
 
     async fn fill(&mut self) -> Result<(), MoveError> {
         while self.rows.is_empty() && !self.is_ended {
-            match self.portions.recv().await {
-                Some(rows) => self.rows.extend(rows?),
+            match self.portions.next().await? {
+                Some(rows) => self.rows.extend(rows),
                 None => self.is_ended = true,
             }
         }

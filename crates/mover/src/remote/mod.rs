@@ -2,7 +2,7 @@
 //!
 //! `row` is what both sides are read into. `texts` has the SELECTs and `decode` reads their answers, `read` pages through a range of
 //! tokens; `local` reads the same of the database here. `merge` puts both streams side by side and `compare` finds the cells that
-//! differ. `writes` makes statements of such cells, `local_writer` runs them here, and `bring_back` makes the local rows of a range
+//! differ. `writes` makes statements of such cells, `local_writer` runs them here (`hidden_rows` those of rows that no statement names), and `bring_back` makes the local rows of a range
 //! equal to the cluster's.
 //!
 //! CQL shows live cells and live rows, and nothing else. Deletions are not read: a cell that is gone is one that is not shown.
@@ -16,9 +16,11 @@
 mod bring_back;
 mod compare;
 mod decode;
+mod hidden_rows;
 mod local;
 mod local_writer;
 mod merge;
+mod portions;
 mod range;
 mod read;
 mod row;
@@ -34,6 +36,7 @@ pub(crate) use decode::serialised_key;
 pub(crate) use local::read_local;
 pub(crate) use local_writer::LocalWriter;
 pub(crate) use merge::Merge;
+pub(crate) use portions::{last, portions};
 pub use range::TokenRange;
 pub(crate) use read::{Remote, RemoteTable};
 pub use row::{SeenCell, SeenRow, Times};

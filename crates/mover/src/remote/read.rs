@@ -1,15 +1,17 @@
 //! Reads rows of a cluster: a range of tokens page after page, or one row.
 //!
-//! A page has about `PAGE_BYTES`, by the size of the rows before it, because a node counts rows only. With protocol v5 a read says
+//! A page has about `PAGE_BYTES`, by the size of the rows before it, because a node counts rows only. Rows whose answer is too long to be
+//! taken are asked for again in smaller pages, down to one row. With protocol v5 a read says
 //! by which time TTLs are counted, so that an expiry is exact; before, it is that of the node's clock.
 
 use super::decode::Decoder;
+use super::portions::RowsOrError;
 use super::range::TokenRange;
 use super::row::SeenRow;
 use super::texts::{ReadTexts, Rows};
 use crate::error::MoveError;
 use crate::source::{RowName, Values};
-use helenus_cluster::{Cluster, ClusterError, Statement};
+use helenus_cluster::{CallError, Cluster, ClusterError, Statement};
 use helenus_engine::Database;
 use helenus_model::schema::Table;
 use helenus_model::token::Token;
@@ -17,21 +19,21 @@ use helenus_wire::native::{Consistency, QueryParameters, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// Bytes of a page, about.
 const PAGE_BYTES: usize = 512 << 10;
-/// Rows of a page: the first, the least and the most.
-const PAGE_ROWS: (i32, i32, i32) = (100, 4, 5_000);
+/// Rows of a page: the first of a table, and the most. The least is 1.
+const PAGE_ROWS: (i32, i32) = (16, 5_000);
+/// By how much a page has fewer rows than one whose answer was too long.
+const SMALLER: i32 = 8;
 /// Attempts of one request.
 const ATTEMPTS: u32 = 8;
 /// The first and the longest pause between them.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// Rows, or why there are no more.
-pub(crate) type RowsOrError = Result<Vec<SeenRow>, MoveError>;
 
 /// A cluster that is read.
 pub(crate) struct Remote {
@@ -50,14 +52,21 @@ pub(crate) struct Remote {
 pub(crate) struct RemoteTable {
     pub(crate) texts: ReadTexts,
     statements: Mutex<HashMap<Rows, Arc<Statement>>>,
+    /// Rows of the next page, by those that were read last, of whatever range.
+    page_rows: AtomicI32,
 }
 
 impl RemoteTable {
-    pub(crate) fn new(table: &Arc<Table>, cluster: &Cluster) -> RemoteTable {
+    /// For a table here, and as the cluster has it (`forms::as_there`).
+    pub(crate) fn new(table: &Arc<Table>, as_there: &Arc<Table>, cluster: &Cluster) -> RemoteTable {
         let release = cluster.topology().oldest_release();
         let mut numbers = release.split(['.', '-', '~']).map(|part| part.parse().unwrap_or(0));
         let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        RemoteTable { texts: ReadTexts::new(table, version), statements: Mutex::default() }
+        RemoteTable {
+            texts: ReadTexts::new(table, as_there, version),
+            statements: Mutex::default(),
+            page_rows: AtomicI32::new(PAGE_ROWS.0),
+        }
     }
 }
 
@@ -112,8 +121,9 @@ impl Remote {
         out: &mpsc::Sender<RowsOrError>,
     ) -> Result<(), MoveError> {
         let mut decoder = Decoder::new(&table.texts);
-        let (mut page_rows, mut state): (i32, Option<Vec<u8>>) = (PAGE_ROWS.0, None);
+        let (mut most, mut state): (i32, Option<Vec<u8>>) = (PAGE_ROWS.1, None);
         loop {
+            let page_rows = table.page_rows.load(Ordering::Relaxed).min(most);
             let now_s = self.database.now_s();
             let parameters = QueryParameters {
                 consistency: self.consistency,
@@ -123,7 +133,13 @@ impl Remote {
                 now_in_seconds: i32::try_from(now_s).ok(),
                 ..QueryParameters::default()
             };
-            let answer = self.ask((table, rows), near, &parameters).await?;
+            let answer = match self.ask((table, rows), near, &parameters).await {
+                Err(MoveError::Target(ClusterError::Call(CallError::TooLong { .. }))) if page_rows > 1 => {
+                    most = (page_rows / SMALLER).max(1);
+                    continue;
+                }
+                answer => answer?,
+            };
             let found = answer.rows()?;
             let seen = decoder.page(&found, now_s)?;
             self.wait(found.row_count).await?;
@@ -131,8 +147,9 @@ impl Remote {
                 return Ok(());
             }
             if let Some(bytes_of_row) = answer.body.len().checked_div(found.row_count) {
-                let fitting = i32::try_from(PAGE_BYTES / bytes_of_row.max(1)).unwrap_or(PAGE_ROWS.2);
-                page_rows = fitting.clamp(PAGE_ROWS.1, PAGE_ROWS.2);
+                let fitting = i32::try_from(PAGE_BYTES / bytes_of_row.max(1)).unwrap_or(PAGE_ROWS.1);
+                table.page_rows.store(fitting.clamp(1, PAGE_ROWS.1), Ordering::Relaxed);
+                most = most.saturating_mul(2);
             }
             match found.metadata.paging_state {
                 Some(next) => state = Some(next.to_vec()),
@@ -163,10 +180,14 @@ impl Remote {
             now_in_seconds: i32::try_from(now_s).ok(),
             ..QueryParameters::default()
         };
-        let rows = if name.clustering.is_some() { Rows::One } else { Rows::Static };
+        let rows = match (&name.clustering, name.prefix(of)) {
+            (None, _) => Rows::Static,
+            (Some(_), None) => Rows::One,
+            (Some(_), Some(values)) => Rows::Prefix(values),
+        };
         let answer = self.ask((table, &rows), Some(Token::of_key(&name.key)), &parameters).await?;
         let seen = Decoder::new(&table.texts).page(&answer.rows()?, now_s)?;
-        Ok(seen.into_iter().find(|row| row.clustering.is_some() == name.clustering.is_some()))
+        Ok(seen.into_iter().find(|row| row.clustering == name.clustering))
     }
 
     /// Prepares a SELECT, which shows whether the cluster takes it.

@@ -3,7 +3,7 @@
 //! Cells are in the order of column ids, then of their paths as bytes. The elements of a list have no path, because their ids differ
 //! from side to side; they keep their order.
 
-use crate::source::{RowName, SourceError, list_columns, list_of_row};
+use crate::source::{RowName, SourceError, list_columns, list_of_row, nullable};
 use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::counter_context;
@@ -42,7 +42,7 @@ pub struct SeenCell {
 pub struct SeenRow {
     /// Its partition.
     pub partition: Arc<PartitionKey>,
-    /// The clustering values; `None` for the static row.
+    /// The clustering values; `None` for the static row. A row of a compact table may have fewer than there are columns.
     pub clustering: Option<Vec<Vec<u8>>>,
     /// The ordered encoding of the clustering; empty for the static row.
     pub order: Vec<u8>,
@@ -68,7 +68,7 @@ impl SeenRow {
         let mut order = Vec::new();
         if let Some(values) = &clustering {
             let column = || table.clustering.first().map(|column| column.name.to_string());
-            clustering_key(values.iter().map(|value| Some(&value[..])), &table.clustering, &mut order)
+            clustering_key(nullable(table, values), &table.clustering, &mut order)
                 .map_err(|_| SourceError::NoClustering { column: column().unwrap_or_default() })?;
         }
         // Stable: elements of a list have equal paths.

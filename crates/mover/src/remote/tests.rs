@@ -7,7 +7,7 @@ use super::local::{read_local, scan_local};
 use super::local_writer::LocalWriter;
 use super::row::{SeenCell, SeenRow, Times};
 use super::writes::new_row;
-use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
+use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Request};
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::read::KeyRange;
 use helenus_engine::{Database, DatabaseOptions};
@@ -45,16 +45,22 @@ struct Side {
 
 impl Side {
     fn new(seed: u64) -> Side {
+        Side::of(seed, &CREATE)
+    }
+
+    fn of(seed: u64, create: &[&str]) -> Side {
         let machine = Machine::new(seed);
         let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
         let side = Side { backend: LocalBackend::new(database, LocalOptions::default()), machine };
-        CREATE.iter().for_each(|text| side.run(text));
+        create.iter().for_each(|text| side.run(text));
         side
     }
 
     fn run(&self, text: &str) {
         let identity = Identity::default();
-        let answer = self.backend.query(text, &Request::plain(&identity, &[]), &mut NoRows);
+        // The only values that no literal gives are the empty ones of `EmptyType`.
+        let values = vec![BoundValue::Bytes(&[]); text.matches('?').count()];
+        let answer = self.backend.query(text, &Request::plain(&identity, &values), &mut NoRows);
         match answer.unwrap_or_else(|error| panic!("{text}: {error}")).outcome {
             Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().unwrap(),
             _ => {}
@@ -327,6 +333,98 @@ fn what_is_brought_back_is_what_the_other_side_has() {
             let mut writer = LocalWriter::new(&here.backend, &table);
             writer.run(&writes).unwrap();
             writer.finish().unwrap();
+        }
+    }
+}
+
+/// A compact table here, and what DROP COMPACT STORAGE leaves of it at the other side; statements there; whether the other side is shown as
+/// a compact one, which hides the cell of a table of keys alone.
+const COMPACT: [(&str, &str, &[&str]); 3] = [
+    (
+        "CREATE TABLE ks.t (k int PRIMARY KEY, a int, b text) WITH COMPACT STORAGE",
+        "CREATE TABLE ks.t (k int, column1 text, a int static, b text static, value blob, PRIMARY KEY (k, column1))",
+        &[
+            "UPDATE ks.t USING TIMESTAMP {} SET a = {}, b = 'x' WHERE k = {k}",
+            "UPDATE ks.t USING TIMESTAMP {} SET b = null WHERE k = {k}",
+            "UPDATE ks.t USING TIMESTAMP {} AND TTL 900 SET value = 0x0{k} WHERE k = {k} AND column1 = 'c{k}'",
+            "UPDATE ks.t USING TIMESTAMP {} SET value = 0x1{k} WHERE k = {k} AND column1 = 'it'",
+            "DELETE FROM ks.t USING TIMESTAMP {} WHERE k = {k} AND column1 = 'it'",
+            "DELETE FROM ks.t USING TIMESTAMP {} WHERE k = {k}",
+        ],
+    ),
+    (
+        "CREATE TABLE ks.t (k int, c int, d int, PRIMARY KEY (k, c, d)) WITH COMPACT STORAGE",
+        "CREATE TABLE ks.t (k int, c int, d int, value 'org.apache.cassandra.db.marshal.EmptyType', PRIMARY KEY (k, c, d))",
+        &[
+            "INSERT INTO ks.t (k, c, d, value) VALUES ({k}, 1, 2, ?) USING TIMESTAMP {}",
+            "INSERT INTO ks.t (k, c, d, value) VALUES ({k}, 1, {k}, ?) USING TIMESTAMP {} AND TTL 900",
+            "DELETE FROM ks.t USING TIMESTAMP {} WHERE k = {k} AND c = 1 AND d = 2",
+            "DELETE FROM ks.t USING TIMESTAMP {} WHERE k = {k}",
+        ],
+    ),
+    (
+        "CREATE TABLE ks.t (k int, c int, a int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE",
+        "CREATE TABLE ks.t (k int, c int, a int, PRIMARY KEY (k, c))",
+        &[
+            "UPDATE ks.t USING TIMESTAMP {} SET a = {} WHERE k = {k} AND c = 1",
+            "UPDATE ks.t USING TIMESTAMP {} AND TTL 900 SET a = {} WHERE k = {k} AND c = {k}",
+            "DELETE a FROM ks.t USING TIMESTAMP {} WHERE k = {k} AND c = {k}",
+            "DELETE FROM ks.t USING TIMESTAMP {} WHERE k = {k}",
+        ],
+    ),
+];
+
+#[test]
+fn what_is_brought_back_into_a_compact_table_is_what_the_other_side_has() {
+    for seed in 0..RUNS {
+        for (compact, open, statements) in COMPACT {
+            let (here, there) = (Side::of(seed, &[CREATE[0], compact]), Side::of(seed, &[CREATE[0], open]));
+            let mut random = Random(seed + 5);
+            let table = here.table();
+            let of_there = there.table();
+            for round in 0..3 {
+                for at in 0..20 {
+                    let text = statements[random.below(statements.len() as u64) as usize];
+                    let stamp = (1_000 + round * 100 + at).to_string();
+                    let (k, number) = (random.below(3).to_string(), random.below(9).to_string());
+                    there.run(&text.replacen("{}", &stamp, 1).replace("{}", &number).replace("{k}", &k));
+                }
+                // As a client of the cluster reads them: rows of the table here.
+                let as_here = |row: SeenRow| {
+                    let mut row = SeenRow { marker: None, ..row };
+                    for cell in &mut row.cells {
+                        let name = &of_there.column_by_id(cell.column).unwrap().name;
+                        cell.column = table.column(name).unwrap().id;
+                    }
+                    row.cells.sort_by_key(|cell| cell.column);
+                    row
+                };
+                let wanted: Vec<SeenRow> = there.rows().into_iter().map(as_here).collect();
+                let mut pairs: BTreeMap<(Vec<u8>, Vec<u8>), RowPair> = BTreeMap::new();
+                let position = |row: &SeenRow| (row.position().0.to_vec(), row.position().1.to_vec());
+                for row in here.rows() {
+                    let at = position(&row);
+                    pairs.entry(at).or_default().0 = Some(row);
+                }
+                for row in &wanted {
+                    pairs.entry(position(row)).or_default().1 = Some(row.clone());
+                }
+                let mut writes = Vec::new();
+                let opened = crate::forms::opened(&table);
+                for pair in pairs.values() {
+                    row_writes(&opened, pair, here.times(), &mut writes).unwrap();
+                }
+                let mut writer = LocalWriter::new(&here.backend, &table);
+                writer.run(&writes).unwrap();
+                writer.finish().unwrap();
+                let of = |rows: Vec<SeenRow>| -> Vec<_> {
+                    rows.into_iter()
+                        .map(|row| (row.name(), row.cells))
+                        .filter(|row| !row.1.is_empty())
+                        .collect()
+                };
+                assert_eq!(of(here.rows()), of(wanted), "seed {seed}, {compact}");
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Cassandra 5.0 answers WRITETIME and TTL of a set, map or list with a list in the order of its elements, and of a user type with a list
 //! of all its fields, null where the field is. Older versions refuse both for columns of several cells: there such a column is
-//! read without times. Counters have values only.
+//! read without times. Counters have values only. What a compact table hides from statements is not read.
 
 use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, Table};
@@ -25,6 +25,8 @@ pub(crate) enum Rows {
     Where(String),
     /// One row. Values: its key.
     One,
+    /// The first row with this many clustering values, which has no others if there is such a row. Values: partition key, clustering values.
+    Prefix(u16),
     /// The first row of a partition, which shows the static row. Values: the partition key.
     Static,
 }
@@ -44,12 +46,14 @@ pub(super) struct ReadColumn {
 #[derive(Clone, Debug)]
 pub(crate) struct ReadTexts {
     table: Arc<Table>,
+    /// The clustering columns that statements there can name: those of the table, or none.
+    pub(super) clustering: usize,
     pub(super) columns: Vec<ReadColumn>,
 }
 
 impl ReadTexts {
     /// For a table at a cluster of this version, such as `(5, 0)`.
-    pub(crate) fn new(table: &Arc<Table>, version: (u32, u32)) -> ReadTexts {
+    pub(crate) fn new(table: &Arc<Table>, as_there: &Table, version: (u32, u32)) -> ReadTexts {
         let column = |column: &Column, is_static: bool| ReadColumn {
             id: column.id,
             name: Arc::clone(&column.name),
@@ -59,12 +63,19 @@ impl ReadTexts {
         };
         let statics = table.statics.iter().map(|of| column(of, true));
         let columns = statics.chain(table.regulars.iter().map(|of| column(of, false)));
-        let columns = columns.filter(|column| column.ty != CqlType::Empty).collect();
-        ReadTexts { table: Arc::clone(table), columns }
+        let is_shown =
+            |of: &ReadColumn| as_there.column(&of.name).is_none_or(|column| !as_there.is_hidden(column));
+        let clustering = as_there.clustering.iter().filter(|column| !as_there.is_hidden(column)).count();
+        ReadTexts { table: Arc::clone(table), clustering, columns: columns.filter(is_shown).collect() }
     }
 
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
+    }
+
+    /// Whether the cluster hides the rows of the table, which are columns that it does not declare: only static rows are read there.
+    pub(super) fn hides_rows(&self) -> bool {
+        self.clustering < self.table.clustering.len()
     }
 
     /// Columns whose times the cluster cannot tell.
@@ -79,7 +90,9 @@ impl ReadTexts {
         let names = |columns: &[Column]| -> Vec<String> {
             columns.iter().map(|column| quote_identifier(&column.name).into_owned()).collect()
         };
-        let (partition, clustering) = (names(&table.partition_key), names(&table.clustering));
+        let mut clustering = names(&table.clustering);
+        clustering.truncate(self.clustering);
+        let partition = names(&table.partition_key);
         let mut selected: Vec<String> = partition.iter().chain(&clustering).cloned().collect();
         for column in &self.columns {
             let name = quote_identifier(&column.name);
@@ -96,6 +109,10 @@ impl ReadTexts {
         let of_row = [&partition[..], &clustering].concat();
         let conditions = match rows {
             Rows::One => equal(&of_row),
+            Rows::Prefix(values) => {
+                let end = of_row.len().min(partition.len() + usize::from(*values));
+                format!("{} LIMIT 1", equal(of_row.get(..end).unwrap_or_default()))
+            }
             Rows::Static => format!("{} LIMIT 1", equal(&partition)),
             Rows::Where(condition) => format!("{condition} ALLOW FILTERING"),
             Rows::Range { from, until, condition } => {

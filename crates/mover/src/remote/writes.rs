@@ -2,7 +2,8 @@
 
 use super::row::{SeenCell, SeenRow, Times, has_no_ttl};
 use crate::source::{
-    ListElement, ListPlace, ListState, RowName, SourceError, StatementKind, Values, Write, list_writes,
+    self, ListElement, ListPlace, ListState, RowName, SourceError, StatementKind, Values, Write,
+    hidden_value, list_writes, written_columns,
 };
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::schema::{Column, Table};
@@ -17,7 +18,11 @@ pub(crate) struct Place<'p> {
 
 impl<'p> Place<'p> {
     fn columns(self) -> &'p [Column] {
-        if self.name.clustering.is_none() { &self.table.statics } else { &self.table.regulars }
+        if self.is_static() { &self.table.statics } else { &self.table.regulars }
+    }
+
+    fn is_static(self) -> bool {
+        self.name.clustering.is_none()
     }
 }
 
@@ -122,8 +127,17 @@ fn update(
     out: &mut Vec<Write>,
 ) -> Result<(), SourceError> {
     let Some(first) = cells.first() else { return Ok(()) };
+    let Times { timestamp_us, .. } = times_of(first);
+    if let Some(hidden) = hidden_value(place.table).filter(|_| !place.is_static())
+        && cells.iter().any(|cell| cell.column == hidden.id)
+    {
+        match ttl_s {
+            Some(ttl_s) => insert_write(place, (timestamp_us, ttl_s), out)?,
+            None => row_deletion(place, timestamp_us, out)?,
+        }
+    }
     let mut values = Values::default();
-    values.put(&times_of(first).timestamp_us.to_be_bytes());
+    values.put(&timestamp_us.to_be_bytes());
     values.put(&ttl_s.unwrap_or(0).to_be_bytes());
     let mut is_needed = false;
     let put = |cell: Option<&&&SeenCell>, values: &mut Values| match cell {
@@ -131,7 +145,7 @@ fn update(
         Some(cell) if ttl_s.is_some() => values.put(&cell.value),
         Some(_) => values.put_null(),
     };
-    for column in place.columns().iter().filter(|column| !is_list(column)) {
+    for column in written_columns(place.table, place.is_static()) {
         let of_column: Vec<&&SeenCell> = cells.iter().filter(|cell| cell.column == column.id).collect();
         let is_by_elements =
             matches!(column.ty, CqlType::Set { frozen: false, .. } | CqlType::Map { frozen: false, .. });
@@ -156,8 +170,11 @@ fn update(
     }
     if is_needed {
         place.name.put(place.table, &mut values)?;
-        let is_static = place.name.clustering.is_none();
-        let kind = if is_static { StatementKind::UpdateStatic } else { StatementKind::Update };
+        let kind = match (place.is_static(), place.name.prefix(place.table)) {
+            (true, _) => StatementKind::UpdateStatic,
+            (false, None) => StatementKind::Update,
+            (false, Some(values)) => StatementKind::UpdatePrefix(values),
+        };
         out.push(Write { kind, values });
     }
     Ok(())
@@ -187,12 +204,25 @@ pub(crate) fn marker_write(
     now_s: i64,
     out: &mut Vec<Write>,
 ) -> Result<(), SourceError> {
+    insert_write(place, (marker.timestamp_us, ttl_s(marker, now_s)), out)
+}
+
+/// Appends an INSERT of the key alone.
+fn insert_write(
+    place: Place<'_>,
+    (timestamp_us, ttl_s): (i64, i32),
+    out: &mut Vec<Write>,
+) -> Result<(), SourceError> {
+    let prefix = place.name.prefix(place.table);
     let mut values = Values::default();
     place.name.put(place.table, &mut values)?;
-    place.columns().iter().filter(|column| !is_list(column)).for_each(|_| values.put_unset());
-    values.put(&marker.timestamp_us.to_be_bytes());
-    values.put(&ttl_s(marker, now_s).to_be_bytes());
-    out.push(Write { kind: StatementKind::Insert, values });
+    if prefix.is_none() {
+        written_columns(place.table, false).for_each(|_| values.put_unset());
+    }
+    values.put(&timestamp_us.to_be_bytes());
+    values.put(&ttl_s.to_be_bytes());
+    let kind = prefix.map_or(StatementKind::Insert, StatementKind::InsertPrefix);
+    out.push(Write { kind, values });
     Ok(())
 }
 
@@ -208,7 +238,9 @@ pub(crate) fn new_row(
 ) -> Result<(), SourceError> {
     let name = row.name();
     let place = Place { table, name: &name };
-    if name.clustering.is_some() && !table.is_counter() {
+    // A row of a compact table has no marker: its cell is the row.
+    let has_marker = !table.is_compact() || row.cells.is_empty();
+    if name.clustering.is_some() && !table.is_counter() && has_marker {
         marker_write(place, marker_of(row, read_us), now_s, out)?;
     }
     cell_writes(place, &row.cells, None, (read_us, now_s), out)
@@ -223,9 +255,8 @@ pub(crate) fn row_deletion(
     timestamp_us: i64,
     out: &mut Vec<Write>,
 ) -> Result<(), SourceError> {
-    let mut values = Values::default();
-    values.put(&timestamp_us.to_be_bytes());
-    place.name.put(place.table, &mut values)?;
-    out.push(Write { kind: StatementKind::DeleteRow, values });
+    let mut key = Values::default();
+    place.name.put(place.table, &mut key)?;
+    out.push(source::row_deletion(place.table, place.name.prefix(place.table), timestamp_us, &key));
     Ok(())
 }

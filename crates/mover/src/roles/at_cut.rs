@@ -16,11 +16,11 @@ pub(crate) struct CutRoles {
 }
 
 impl CutRoles {
-    /// Sends what has changed since the start, if the move has roles, and checks that whoever logs in here can do so there. `None`: the move
-    /// has no roles, and nobody logs in. `is_dry_run`: nothing is sent.
+    /// Sends what has changed since the start, if the move has roles, and checks that whoever logs in here can do so there, and can do no
+    /// more there because the target checks less. `None`: the move has no roles, and nobody logs in. `is_dry_run`: nothing is sent.
     ///
     /// # Errors
-    /// Roles are missing there; the target does not answer.
+    /// Roles are missing there, or it checks less; the target does not answer.
     pub(crate) async fn make_ready(
         context: &Context,
         is_dry_run: bool,
@@ -57,9 +57,12 @@ impl CutRoles {
                     missing.join(", ")
                 )]));
             }
-            let checks = there::setting(&context.target.cluster, "authorizer").await?;
+            let lost = lost_checks(context, &here, login.as_deref()).await?;
+            if !lost.is_empty() {
+                return Err(MoveError::NotCut(lost));
+            }
             if !context.backend.checks_permissions()
-                && checks.is_some_and(|class| class.ends_with("CassandraAuthorizer"))
+                && there::checks_permissions(&context.target.cluster, login.as_deref()).await?
             {
                 notes.push(
                     "the target checks permissions and this server does not (authorizer): GRANT there what the roles need".to_owned(),
@@ -79,6 +82,29 @@ impl CutRoles {
         }
         Err(MoveError::NotCut(vec!["roles or permissions were changed at this moment; try again".to_owned()]))
     }
+}
+
+/// What this server checks of roles and the target is not known to check, a text each: after the cut they could do more than before.
+async fn lost_checks(context: &Context, here: &Roles, login: Option<&str>) -> Result<Vec<String>, MoveError> {
+    let (backend, cluster) = (&context.backend, &context.target.cluster);
+    let mut lost = Vec::new();
+    let to_see = login.map_or(String::new(), |user| {
+        format!(" If it is set there, GRANT SELECT ON TABLE system_views.settings TO {user}, so that the move sees it")
+    });
+    if backend.checks_permissions() && !there::checks_permissions(cluster, login).await? {
+        lost.push(format!(
+            "this server checks permissions and the target is not known to: after the cut each role could read and drop everything there. Set              authorizer: CassandraAuthorizer at its nodes, and GRANT there what the roles need.{to_see}"
+        ));
+    }
+    let limited = here.iter().filter(|(_, role)| !role.datacenters.is_empty()).map(|(name, _)| name.as_str());
+    let limited: Vec<&str> = limited.collect();
+    if backend.limits_datacenters() && !limited.is_empty() && !there::limits_datacenters(cluster).await? {
+        lost.push(format!(
+            "roles are limited to data centers here, and the target is not known to limit them: {}. Set network_authorizer:              CassandraNetworkAuthorizer at its nodes, or ALTER ROLE .. WITH ACCESS TO ALL DATACENTERS here.{to_see}",
+            limited.join(", ")
+        ));
+    }
+    Ok(lost)
 }
 
 /// The roles that log in here and not there. The role of a new cluster may be left out there.

@@ -1,6 +1,6 @@
 //! Reads the roles of this server.
 
-use super::role::{Cells, QUERIES, Roles, roles, set, text};
+use super::role::{Cells, QUERIES, Roles, resource_role, roles, set, text};
 use crate::error::MoveError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, Request, ResultColumns, RowsOut};
@@ -66,12 +66,22 @@ pub(crate) fn not_moved(backend: &LocalBackend) -> Result<Vec<String>, MoveError
         ));
     }
     let mut networks = ask(backend, "SELECT role, cidr_groups FROM system_auth.cidr_permissions")?;
+    let limited = networks.iter().filter(|row| !set(row, 1).is_empty());
+    let limited =
+        limited.filter_map(|row| Some(text(row, 0).strip_prefix(helenus_cql::LIMITS_OF)?.to_owned()));
+    let limited: BTreeSet<String> = limited.collect();
+    if !limited.is_empty() {
+        notes.push(format!(
+            "limits of roles (OPTIONS) are not moved, those of the roles {}: the target has none like them",
+            listed(limited)
+        ));
+    }
     // Each role has a row.
-    networks.retain(|row| !set(row, 1).is_empty());
+    networks.retain(|row| !set(row, 1).is_empty() && !text(row, 0).starts_with(helenus_cql::LIMITS_OF));
     if !networks.is_empty() {
         notes.push(format!(
             "groups of networks are not moved, and so the roles {} are not limited to them at the target: ALTER ROLE there",
-            listed(names(networks))
+            listed(networks.iter().map(resource_role).collect())
         ));
     }
     Ok(notes)

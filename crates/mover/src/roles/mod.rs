@@ -14,3 +14,4 @@ mod wanted;
 pub(crate) use at_cut::CutRoles;
 pub(crate) use here::not_moved;
 pub(crate) use send::{plan, send};
+pub(crate) use there::{Shown, setting};

@@ -42,7 +42,7 @@ pub(super) fn roles([of_roles, of_permissions, of_datacenters]: [Vec<Cells>; 3])
         }
     }
     for row in &of_datacenters {
-        if let Some(role) = roles.get_mut(&text(row, 0)) {
+        if let Some(role) = roles.get_mut(&resource_role(row)) {
             role.datacenters = set(row, 1);
         }
     }
@@ -68,6 +68,12 @@ pub(super) fn text(row: &Cells, at: usize) -> String {
     String::from_utf8_lossy(cell(row, at)).into_owned()
 }
 
+/// The role of a row whose key is the name of a role as a resource (`RoleResource.getName`): `roles/app`.
+pub(super) fn resource_role(row: &Cells) -> String {
+    let name = text(row, 0);
+    name.strip_prefix("roles/").map_or(name.clone(), str::to_owned)
+}
+
 /// A boolean.
 pub(super) fn is_true(row: &Cells, at: usize) -> bool {
     cell(row, at).first().is_some_and(|byte| *byte != 0)
@@ -77,4 +83,27 @@ pub(super) fn is_true(row: &Cells, at: usize) -> bool {
 pub(super) fn set(row: &Cells, at: usize) -> BTreeSet<String> {
     let elements = Elements::of_list(cell(row, at)).flatten();
     elements.map(|element| String::from_utf8_lossy(element).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_model::types::pack;
+
+    #[test]
+    fn limits_to_data_centers_belong_to_the_role_of_their_resource() {
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        let role = |name: &str| vec![cell(name), None, None, None, None];
+        let limit = |name: &str, of: &str| {
+            let mut set = Vec::new();
+            pack(1, [Some(of.as_bytes())], &mut set);
+            vec![cell(name), Some(set)]
+        };
+        let names = ["app", "roles", "roles/app"];
+        let limits =
+            vec![limit("roles/app", "one"), limit("roles/roles", "two"), limit("roles/roles/app", "three")];
+        let found = roles([names.map(role).to_vec(), Vec::new(), limits]);
+        let limits = names.map(|name| found[name].datacenters.iter().cloned().collect::<Vec<_>>().concat());
+        assert_eq!(limits, ["one", "two", "three"]);
+    }
 }

@@ -113,6 +113,12 @@ impl<'a> Comparison<'a> {
             let text = format!("the role {DEFAULT_ROLE} is not moved: the target has its own");
             self.wanted.notes.push(text);
         }
+        for name in self.here.keys().filter(|name| !can_be_made(name)) {
+            self.left.insert(name);
+            self.wanted.notes.push(format!(
+                "the role {name} is not moved: Cassandra cannot make or drop one with ' in its name; make one with another name here"
+            ));
+        }
         for (name, role, there) in self.moved() {
             match there {
                 None => {
@@ -284,11 +290,18 @@ impl<'a> Comparison<'a> {
     /// Roles that the move has made, and that were dropped here since.
     fn gone(&mut self) {
         let gone = self.wanted.made.iter().filter(|name| !self.here.contains_key(*name));
-        let gone: Vec<String> = gone.filter(|name| self.there.contains_key(*name)).cloned().collect();
+        let gone = gone.filter(|name| self.there.contains_key(*name) && can_be_made(name));
+        let gone: Vec<String> = gone.cloned().collect();
         for name in gone {
             self.wanted.run(format!("DROP ROLE IF EXISTS {}", quote_identifier(&name)));
         }
     }
+}
+
+/// Whether Cassandra can make a role: its statements about data centers have the name as it is between quotes
+/// (`CassandraNetworkAuthorizer.setRoleDatacenters`, `drop`).
+fn can_be_made(name: &str) -> bool {
+    !name.contains('\'')
 }
 
 /// What is different between a role and the one of this name at the target, in words.

@@ -4,7 +4,7 @@
 //! any more is deleted here, its row if none is left.
 
 use crate::error::MoveError;
-use crate::remote::{BroughtBack, SeenRow, Sides, TokenRange};
+use crate::remote::{BroughtBack, SeenRow, Sides, TokenRange, key_words};
 use crate::source::{RowName, Values};
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Request};
@@ -29,18 +29,30 @@ struct Change {
 /// Makes the local counters of a range of tokens equal to the cluster's. Rows whose counters cannot be written here any more, because
 /// they were deleted, differ in every pass.
 ///
+/// `is_trial`: nothing is written.
+///
 /// # Errors
 /// A side cannot be read; the local database refuses a write; `stop` became true.
-pub(crate) async fn bring_back(sides: &Sides, range: TokenRange) -> Result<BroughtBack, MoveError> {
+pub(crate) async fn bring_back(
+    sides: &Sides,
+    range: TokenRange,
+    is_trial: bool,
+) -> Result<BroughtBack, MoveError> {
     let Sides { backend, table, .. } = sides;
-    let mut merge = sides.merge(range);
+    let mut merge = sides.merge(range)?;
     let (mut done, mut changes) = (BroughtBack::default(), Vec::new());
     loop {
         let pair = merge.next().await?;
         let is_end = pair.is_none();
-        if let Some(pair) = pair {
+        if let Some(pair) = pair.filter(|pair| !sides.hides(pair)) {
             done.rows += 1;
             if let Some(change) = change(pair.0.as_ref(), pair.1.as_ref()) {
+                if table.is_static_compact() && change.name.clustering.is_some() {
+                    return Err(MoveError::Table(format!(
+                        "a counter of a column that the table does not declare has changed at the cluster ({}), and no statement writes it here",
+                        key_words(table, &change.name)
+                    )));
+                }
                 changes.push(change);
                 done.look_again(table, &pair);
             }
@@ -49,8 +61,9 @@ pub(crate) async fn bring_back(sides: &Sides, range: TokenRange) -> Result<Broug
             done.changed += changes.len() as u64;
             let (changes, backend, table) =
                 (std::mem::take(&mut changes), Arc::clone(backend), Arc::clone(table));
-            let run = tokio::task::spawn_blocking(move || apply(&backend, &table, &changes));
-            run.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+            if !is_trial {
+                sides.threads.run(move || apply(&backend, &table, &changes)).await?;
+            }
         }
         if is_end {
             return Ok(done);

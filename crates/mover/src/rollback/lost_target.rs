@@ -14,9 +14,11 @@ pub(crate) fn serve_without_target(
     state: &MoveState,
 ) -> Result<(), MoveError> {
     if let Err(error) = file.remove() {
-        // It may be gone from the disk in spite of the error.
-        file.write(state)?;
-        return Err(error);
+        // It may be gone from the disk in spite of the error: then the disk decides what is true.
+        let restored = file.write(state);
+        if restored.is_ok() || !matches!(file.read(), Ok(None)) {
+            return Err(error);
+        }
     }
     if let Err(error) = front.to_local() {
         // Nobody was served here yet, so the truth is at the target still.

@@ -3,6 +3,7 @@
 use super::counters_back;
 use super::roll_back::Rollback;
 use crate::error::MoveError;
+use crate::forms;
 use crate::remote::{BroughtBack, Sides, TokenRange, bring_back};
 use crate::state::MoveState;
 use helenus_cluster::{Written, WrittenTable};
@@ -26,27 +27,42 @@ struct Portion {
     are_partitions: bool,
 }
 
-/// Makes all rows here equal to those at the target, in the partitions that were written. `number`: of the pass, for `status`.
+/// What a pass does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It reads both sides and writes nothing.
+    Trial,
+    /// It makes the rows here equal; its number.
+    Pass(u32),
+}
+
+/// Makes all rows here equal to those at the target, in the partitions that were written.
 pub(super) async fn pass(
     rollback: &Rollback<'_>,
     state: &MoveState,
-    (tables, written, number): (&[Arc<Table>], &Written, u32),
+    (tables, written, kind): (&[Arc<Table>], &Written, Kind),
 ) -> Result<BroughtBack, MoveError> {
     // Whole ranges are as much work as those of the back-fill.
     let of_ranges = Arc::new(Semaphore::new(state.order.ranges_at_once.max(1)));
     let of_partitions = Arc::new(Semaphore::new(TASKS));
     let mut tasks = JoinSet::new();
     let target = &rollback.target;
-    let sides = |table| Sides::new(rollback.backend, &target.cluster, table, target.stop.clone());
-    for portion in tables.iter().map(sides).flat_map(|sides| portions(&sides, written)) {
+    let of_target = (&target.cluster, rollback.threads);
+    let mut all = Vec::new();
+    for table in tables {
+        let as_there = forms::as_there(&target.cluster, table).await?;
+        let sides = Sides::new(rollback.backend, of_target, (table, &as_there), target.stop.clone());
+        all.extend(portions(&sides, written));
+    }
+    for portion in all {
         let turns = Arc::clone(if portion.are_partitions { &of_partitions } else { &of_ranges });
         tasks.spawn(async move {
             let _turn = turns.acquire().await.map_err(|_| MoveError::Stopped)?;
             let (sides, mut done) = (&portion.sides, BroughtBack::default());
             for range in &portion.ranges {
                 done.add(match sides.table.is_counter() {
-                    true => counters_back::bring_back(sides, *range).await?,
-                    false => bring_back(sides, *range).await?,
+                    true => counters_back::bring_back(sides, *range, kind == Kind::Trial).await?,
+                    false => bring_back(sides, *range, kind == Kind::Trial).await?,
                 });
             }
             Ok::<_, MoveError>(done)
@@ -56,12 +72,14 @@ pub(super) async fn pass(
     while let Some(done) = tasks.join_next().await {
         sum.add(done.map_err(|error| MoveError::Internal(error.to_string()))??);
         ended += 1;
-        *rollback.progress.lock() = Some(format!(
-            "rollback, pass {number}: {ended} of {}, {} compared, {} changed here",
-            counted(all, "portion"),
-            counted(sum.rows, "row"),
-            sum.changed
-        ));
+        let (portions, rows) = (counted(all, "portion"), counted(sum.rows, "row"));
+        *rollback.progress.lock() = Some(match kind {
+            Kind::Trial => format!("rollback, trial: {ended} of {portions}, {rows} compared"),
+            Kind::Pass(number) => format!(
+                "rollback, pass {number}: {ended} of {portions}, {rows} compared, {} changed here",
+                sum.changed
+            ),
+        });
     }
     Ok(sum)
 }

@@ -1,6 +1,8 @@
 //! The way back: what the target was given since the cut comes here, and clients are served here again.
 //!
-//! A first pass reads all rows of both sides, while clients go on at the target. Meanwhile the partitions that they write are
+//! A trial reads all rows of both sides and writes nothing: what cannot come back is known before anything is changed here.
+//!
+//! A first pass reads all rows of both sides again, while clients go on at the target. Meanwhile the partitions that they write are
 //! noted (`Front::written`), and each further pass reads those that were written during the one before, until a pass is short enough.
 //! The last one is made under the pause, when no write is under way any more. Then the cut is taken off the state, durably, and the
 //! front serves here. A crash before that leaves the truth at the target, which is complete in any case.
@@ -15,6 +17,7 @@ use crate::remote::BroughtBack;
 use crate::schema;
 use crate::state::{MoveState, StateFile};
 use crate::target::Target;
+use crate::threads::Threads;
 use helenus_cluster::{Written, WrittenPartitions};
 use helenus_cql::LocalBackend;
 use helenus_model::schema::Table;
@@ -23,7 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-use super::pass::pass;
+use super::pass::{Kind, pass};
+use super::way_back::way_back;
 
 /// Passes before the pause at most. Each has only to read what was written during the one before, unless clients write faster than
 /// it is read, or by statements whose partition is not known.
@@ -35,6 +39,7 @@ pub(crate) struct Rollback<'r> {
     pub(crate) front: &'r dyn Front,
     pub(crate) file: &'r StateFile,
     pub(crate) target: Target,
+    pub(crate) threads: &'r Arc<Threads>,
     pub(crate) runtime: &'r Handle,
     /// What it does now, for `status`.
     pub(crate) progress: &'r Mutex<Option<String>>,
@@ -62,14 +67,20 @@ pub(crate) fn roll_back(
     order: &RollbackOrder,
 ) -> Result<(MoveState, RolledBack), MoveError> {
     let Rollback { front, runtime, target, .. } = rollback;
-    let tables = tables(rollback, state)?;
+    let tables = tables(rollback, state, &order.without)?;
     let within = Duration::from_millis(order.pause_ms);
     let noting = Noting::begin(*front);
     let mut done = RolledBack::default();
+    // Nothing is written here before it is known that everything can be read and written.
+    runtime.block_on(target.unless_stopped(try_all(rollback, state, &tables)))?;
+    let begun_here = MoveState { has_brought: true, ..state.clone() };
+    rollback.file.write(&begun_here)?;
+    let state = &begun_here;
     let mut wanted = Written::anywhere();
     loop {
         let begun = tokio::time::Instant::now();
-        let brought = runtime.block_on(pass(rollback, state, (&tables, &wanted, done.passes + 1)))?;
+        let reading = pass(rollback, state, (&tables, &wanted, Kind::Pass(done.passes + 1)));
+        let brought = runtime.block_on(target.unless_stopped(reading))?;
         done.add(&brought);
         // Counters that were changed, and rows that differ still, are compared once more by the next pass.
         wanted = brought.again;
@@ -87,11 +98,20 @@ pub(crate) fn roll_back(
         }
         wanted.add_all(noting.take());
     }
-    let clocks = runtime.block_on(Clocks::of(&target.cluster, rollback.backend.database()))?;
+    let clocks = Clocks::of(&target.cluster, rollback.backend.database());
+    let clocks = runtime.block_on(target.unless_stopped(clocks))?;
+    if clocks.ahead > within {
+        return Err(MoveError::NotCut(vec![format!(
+            "a node's clock is {} ms ahead of this server's, and clients would have to wait as long: later writes here would lose against \
+             its earlier ones. Set the clocks by NTP, or give --pause more",
+            clocks.ahead.as_millis()
+        )]));
+    }
     let begun = tokio::time::Instant::now();
     let pause = Pause::begin(*front, within)?;
     wanted.add_all(noting.take());
-    let last = pass(rollback, state, (&tables, &wanted, done.passes + 1));
+    let last = pass(rollback, state, (&tables, &wanted, Kind::Pass(done.passes + 1)));
+    let last = target.unless_stopped(last);
     let left = within.saturating_sub(begun.elapsed());
     let last = runtime.block_on(async { tokio::time::timeout(left, last).await });
     let last = last.map_err(|_| {
@@ -101,18 +121,32 @@ pub(crate) fn roll_back(
     done.add(&last);
     done.kept = last.kept;
     // Later writes here must not lose against those that a node stamped ahead of this clock.
-    runtime.block_on(tokio::time::sleep(clocks.ahead.saturating_sub(begun.elapsed())));
+    runtime.block_on(async { tokio::time::sleep(clocks.ahead.saturating_sub(begun.elapsed())).await });
     let database = rollback.backend.database();
     let now = database.changes().now()?.text(database.host_id());
     let mut next = state.clone();
-    next.cut = None;
+    (next.cut, next.has_brought) = (None, false);
     for table in &mut next.tables {
-        table.position = Some(now.clone());
+        match order.without.contains(&table.full_name()) {
+            // Its rows there are others than those here. They are not taken away unless somebody says so.
+            true => {
+                table.begin_anew();
+                table.had_rows = true;
+                table.stopped = Some(format!(
+                    "a rollback left it out, and the target has what was written there since the cut; helenus move resume --anew {} \
+                     truncates it there and sends it anew",
+                    table.full_name()
+                ));
+            }
+            false => table.position = Some(now.clone()),
+        }
     }
     if let Err(error) = rollback.file.write(&next) {
-        // It may be on the disk in spite of the error.
-        rollback.file.write(state)?;
-        return Err(error);
+        // It may be on the disk in spite of the error: then the file decides what is true, as at a cut.
+        let restored = rollback.file.write(state);
+        if restored.is_ok() || !matches!(rollback.file.read(), Ok(Some(found)) if found.cut.is_none()) {
+            return Err(error);
+        }
     }
     if let Err(error) = front.to_local() {
         // Nobody was served here yet, so the truth is at the target still.
@@ -157,14 +191,26 @@ impl Drop for Noting {
     }
 }
 
-/// The tables, which must be the same on both sides.
-fn tables(rollback: &Rollback<'_>, state: &MoveState) -> Result<Vec<Arc<Table>>, MoveError> {
+/// The tables, which must be the same on both sides. `without`: those that stay as they are here.
+fn tables(
+    rollback: &Rollback<'_>,
+    state: &MoveState,
+    without: &[String],
+) -> Result<Vec<Arc<Table>>, MoveError> {
     let present = rollback.backend.database().schema();
-    let names: Vec<_> =
-        state.tables.iter().map(|table| (table.keyspace.clone(), table.table.clone())).collect();
+    let unknown = without.iter().find(|name| !state.tables.iter().any(|table| table.full_name() == **name));
+    if let Some(name) = unknown {
+        return Err(MoveError::NotCut(vec![format!(
+            "--without {name}: no table of the move; helenus move status lists them as KEYSPACE.TABLE"
+        )]));
+    }
+    let of_move = state.tables.iter().filter(|table| !without.contains(&table.full_name()));
+    let names: Vec<_> = of_move.map(|table| (table.keyspace.clone(), table.table.clone())).collect();
     let cluster = &rollback.target.cluster;
-    let wanted = rollback.runtime.block_on(schema::statements(cluster, (&present, &names), &state.order))?;
+    let statements = schema::statements(cluster, (&present, &names), &state.order);
+    let wanted = rollback.runtime.block_on(rollback.target.unless_stopped(statements))?;
     let mut reasons = wanted.problems;
+    reasons.extend(wanted.only_there);
     let mut tables = Vec::new();
     for (keyspace, name) in &names {
         match present.table(keyspace, name) {
@@ -176,5 +222,37 @@ fn tables(rollback: &Rollback<'_>, state: &MoveState) -> Result<Vec<Arc<Table>>,
         let line = text.lines().next().unwrap_or_default();
         format!("the target has lost a table: {line}")
     }));
-    if reasons.is_empty() { Ok(tables) } else { Err(MoveError::NotCut(reasons)) }
+    for table in &tables {
+        let checked = way_back(rollback.backend, cluster, table);
+        if let Err(reason) = rollback.runtime.block_on(rollback.target.unless_stopped(checked))? {
+            reasons.push(format!("{}.{}: {reason}", table.keyspace, table.name));
+        }
+    }
+    if reasons.is_empty() {
+        return Ok(tables);
+    }
+    reasons.push(WITHOUT.to_owned());
+    Err(MoveError::NotCut(reasons))
+}
+
+/// What to do with a table that cannot be brought back.
+const WITHOUT: &str = "helenus move rollback --without KEYSPACE.TABLE,.. brings the others back; these tables keep here the rows of the cut";
+
+/// Reads all rows of both sides and checks the writes, without running them, so that a table which cannot come back is known before anything
+/// is written here.
+async fn try_all(rollback: &Rollback<'_>, state: &MoveState, tables: &[Arc<Table>]) -> Result<(), MoveError> {
+    let mut reasons = Vec::new();
+    for table in tables {
+        let one = std::slice::from_ref(table);
+        match pass(rollback, state, (one, &Written::anywhere(), Kind::Trial)).await {
+            Ok(_) => {}
+            Err(MoveError::Stopped) => return Err(MoveError::Stopped),
+            Err(error) => reasons.push(format!("{}.{}: {error}", table.keyspace, table.name)),
+        }
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    reasons.push(WITHOUT.to_owned());
+    Err(MoveError::NotCut(reasons))
 }

@@ -11,6 +11,7 @@ use super::error::SourceError;
 use super::rows::{put_clustering, put_partition_key};
 use super::texts::{StatementKind, is_list};
 use super::write::{Values, Write};
+use helenus_model::byte_comparable::clustering_key;
 use helenus_model::cell::ColumnId;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowView;
@@ -21,7 +22,7 @@ use helenus_model::schema::{Column, Table};
 pub struct RowName {
     /// Serialised partition key.
     pub key: Vec<u8>,
-    /// The clustering values; `None` for the static row.
+    /// The clustering values; `None` for the static row. A row of a compact table may have fewer than there are columns.
     pub clustering: Option<Vec<Vec<u8>>>,
 }
 
@@ -53,15 +54,28 @@ impl RowName {
     /// # Errors
     /// A clustering value is null.
     pub fn of(table: &Table, key: &[u8], row: RowView<'_>, is_static: bool) -> Result<RowName, SourceError> {
-        let value = |(index, column): (usize, &Column)| match row.clustering(index) {
-            Some(value) => Ok(value.to_vec()),
-            None => Err(SourceError::NoClustering { column: column.name.to_string() }),
-        };
+        let count = table.clustering.len();
         let clustering = match is_static {
             true => None,
-            false => Some(table.clustering.iter().enumerate().map(value).collect::<Result<_, _>>()?),
+            false => Some(clustering_of(table, (0..count).map(|index| row.clustering(index)))?),
         };
         Ok(RowName { key: key.to_vec(), clustering })
+    }
+
+    /// The number of its clustering values, if they are fewer than the clustering columns.
+    pub fn prefix(&self, table: &Table) -> Option<u16> {
+        let values = self.clustering.as_ref()?.len();
+        (values < table.clustering.len()).then_some(values as u16)
+    }
+
+    /// The ordered encoding of the clustering; empty for the static row, and for values that have no order, which cannot have come from
+    /// a row.
+    pub fn order(&self, table: &Table) -> Vec<u8> {
+        let mut order = Vec::new();
+        if let Some(values) = &self.clustering {
+            let _ = clustering_key(nullable(table, values), &table.clustering, &mut order);
+        }
+        order
     }
 
     /// Appends the values that name it.
@@ -77,6 +91,37 @@ impl RowName {
             }
         }
     }
+}
+
+/// Clustering values, with null for those that are missing at the end.
+pub(crate) fn nullable<'v>(
+    table: &Table,
+    values: &'v [Vec<u8>],
+) -> impl Iterator<Item = Option<&'v [u8]>> + Clone {
+    let missing = table.clustering.len().saturating_sub(values.len());
+    values.iter().map(|value| Some(&value[..])).chain(std::iter::repeat_n(None, missing))
+}
+
+/// The clustering values of a row, without the nulls at the end of one of a compact table.
+///
+/// # Errors
+/// Another value is null.
+pub(crate) fn clustering_of<'v>(
+    table: &Table,
+    values: impl Iterator<Item = Option<&'v [u8]>>,
+) -> Result<Vec<Vec<u8>>, SourceError> {
+    let mut all: Vec<Option<&[u8]>> = values.collect();
+    if table.is_compact() && !table.is_counter() {
+        while all.len() > 1 && all.last().is_some_and(Option::is_none) {
+            all.pop();
+        }
+    }
+    let name = |at: usize| table.clustering.get(at).map(|column| column.name.to_string());
+    let value = |(at, value): (usize, Option<&[u8]>)| match value {
+        Some(value) => Ok(value.to_vec()),
+        None => Err(SourceError::NoClustering { column: name(at).unwrap_or_default() }),
+    };
+    all.into_iter().enumerate().map(value).collect()
 }
 
 /// The lists of several cells among the columns of a row or static row.

@@ -4,16 +4,23 @@
 //! when it is sent. A cell that has expired is sent as a tombstone, and an expired row marker with a TTL of one second: both still
 //! hide what is older. An INSERT assigns a collection if the source's deletion and elements are those of an assignment;
 //! other elements are added, and other deletions of collections are statements of their own. Lists are left to `lists`.
+//!
+//! The table is as the other side has it: a compact one hides columns. A row of a table of keys alone is an INSERT there, and one whose
+//! clustering ends early has statements that name fewer columns. DELETE would take such names for ranges (`StatementType.DELETE`
+//! allows slices), so its deletion is one of its only cell.
 
 use super::error::SourceError;
-use super::texts::{StatementKind, is_list};
+use super::texts::{StatementKind, hidden_value, is_list, written_columns};
 use super::write::{Values, Write};
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
-use helenus_model::types::{CqlType, key_values};
+use helenus_model::types::{CqlType, key_values, to_cql_literal};
 use std::sync::Arc;
+
+/// The TTL of what has expired: the least that CQL takes.
+const EXPIRED_S: i32 = 1;
 
 /// Makes the writes of a table's rows.
 pub struct RowWrites {
@@ -94,17 +101,17 @@ impl RowWrites {
         if table.is_counter() {
             return Err(SourceError::Counter);
         }
+        if table.is_static_compact() && !place.is_static {
+            return undeclared(&table, place, now_s);
+        }
         if !place.row.row.deletion.is_live() {
-            let mut values = Values::default();
-            values.put(&place.row.row.deletion.timestamp_us.to_be_bytes());
-            put_key(&table, place, &mut values)?;
-            out.push(Write { kind: StatementKind::DeleteRow, values });
+            put_row_deletion((&table, place), place.row.row.deletion.timestamp_us, out)?;
         }
         self.group(place, now_s);
         let columns = if place.is_static { &table.statics } else { &table.regulars };
         self.column_deletions((place, columns, now_s), out)?;
         for at in 0..self.groups.len() {
-            self.group_writes(at, (place, columns, now_s), out)?;
+            self.group_writes(at, (place, now_s), out)?;
         }
         Ok(())
     }
@@ -177,31 +184,43 @@ impl RowWrites {
     fn group_writes(
         &self,
         at: usize,
-        (place, columns, now_s): (Place<'_>, &[Column], i64),
+        (place, now_s): (Place<'_>, i64),
         out: &mut Vec<Write>,
     ) -> Result<(), SourceError> {
         let Some(group) = self.groups.get(at).copied() else { return Ok(()) };
+        let table = &*self.table;
         let cells = Cells { place, now_s, group, leads: self.leads(at) };
-        if group.has_marker {
+        let hidden = hidden_value(table).filter(|_| !place.is_static);
+        let hidden = hidden.and_then(|column| place.row.cell_of(column.id)).filter(|cell| cells.is_in(cell));
+        if let Some(dead) = hidden.filter(|cell| !cell.is_live(now_s)) {
+            put_row_deletion((table, place), dead.timestamp_us, out)?;
+        }
+        let prefix = place.prefix(table);
+        if group.has_marker || hidden.is_some_and(|cell| cell.is_live(now_s)) {
             let mut values = Values::default();
-            put_key(&self.table, place, &mut values)?;
-            for column in columns.iter().filter(|column| !is_list(&column.ty)) {
-                cells.put_whole(column, &mut values);
+            put_key(table, place, &mut values)?;
+            if prefix.is_none() {
+                written_columns(table, false).for_each(|column| cells.put_whole(column, &mut values));
             }
             values.put(&group.timestamp_us.to_be_bytes());
             values.put_ttl(group.expires_s, now_s);
-            out.push(Write { kind: StatementKind::Insert, values });
+            let kind = prefix.map_or(StatementKind::Insert, StatementKind::InsertPrefix);
+            out.push(Write { kind, values });
         }
         let mut values = Values::default();
         values.put(&group.timestamp_us.to_be_bytes());
         values.put_ttl(group.expires_s, now_s);
         let mut is_needed = false;
-        for column in columns.iter().filter(|column| !is_list(&column.ty)) {
+        for column in written_columns(table, place.is_static) {
             is_needed |= cells.put_parts(column, &mut values);
         }
         if is_needed {
-            put_key(&self.table, place, &mut values)?;
-            let kind = if place.is_static { StatementKind::UpdateStatic } else { StatementKind::Update };
+            put_key(table, place, &mut values)?;
+            let kind = match (place.is_static, prefix) {
+                (true, _) => StatementKind::UpdateStatic,
+                (false, None) => StatementKind::Update,
+                (false, Some(values)) => StatementKind::UpdatePrefix(values),
+            };
             out.push(Write { kind, values });
         }
         Ok(())
@@ -211,6 +230,88 @@ impl RowWrites {
     fn leads(&self, at: usize) -> bool {
         let timestamp_us = self.groups.get(at).map(|group| group.timestamp_us);
         self.groups.iter().position(|group| Some(group.timestamp_us) == timestamp_us) == Some(at)
+    }
+}
+
+impl Place<'_> {
+    /// The number of clustering values, if the row's clustering ends early.
+    fn prefix(self, table: &Table) -> Option<u16> {
+        let all = table.clustering.len();
+        let there = (0..all).take_while(|index| self.row.clustering(*index).is_some()).count();
+        (!self.is_static && there < all).then_some(there as u16)
+    }
+}
+
+/// Whether the other side hides a row of a table that has this form there: it is a column that was not declared.
+///
+/// # Errors
+/// `Undeclared` if it is live, as `RowWrites::row`.
+pub(crate) fn is_hidden_row(
+    as_there: &Table,
+    key: &[u8],
+    row: RowView<'_>,
+    now_s: i64,
+) -> Result<bool, SourceError> {
+    let is_hidden = as_there.is_static_compact();
+    if is_hidden {
+        undeclared(as_there, Place { key, row, is_static: false }, now_s)?;
+    }
+    Ok(is_hidden)
+}
+
+/// A row of a compact table without declared clustering is a column that was not declared. The other side has none, so only a live one
+/// matters.
+fn undeclared(table: &Table, place: Place<'_>, now_s: i64) -> Result<(), SourceError> {
+    let literal = |column: Option<&Column>, value: Option<&[u8]>| {
+        column.map_or_else(String::new, |column| to_cql_literal(&column.ty, value))
+    };
+    if !place.row.row.cells.iter().any(|cell| cell.is_live(now_s)) {
+        return Ok(());
+    }
+    let keys = key_values(table.partition_key.len(), place.key);
+    let keys = table.partition_key.iter().zip(keys);
+    let keys: Vec<String> = keys.map(|(column, value)| literal(Some(column), Some(value))).collect();
+    Err(SourceError::Undeclared {
+        key: keys.join(", "),
+        column: literal(table.clustering.first(), place.row.clustering(0)),
+    })
+}
+
+/// Appends the deletion of a row.
+fn put_row_deletion(
+    (table, place): (&Table, Place<'_>),
+    timestamp_us: i64,
+    out: &mut Vec<Write>,
+) -> Result<(), SourceError> {
+    let mut key = Values::default();
+    put_key(table, place, &mut key)?;
+    out.push(row_deletion(table, place.prefix(table), timestamp_us, &key));
+    Ok(())
+}
+
+/// The deletion of a row, whose clustering may end early (`prefix`).
+pub(crate) fn row_deletion(table: &Table, prefix: Option<u16>, timestamp_us: i64, key: &Values) -> Write {
+    let mut values = Values::default();
+    match prefix {
+        None => {
+            values.put(&timestamp_us.to_be_bytes());
+            values.append(key);
+            Write { kind: StatementKind::DeleteRow, values }
+        }
+        // No statement deletes it; one that has expired hides as much.
+        Some(prefix) if hidden_value(table).is_some() => {
+            values.append(key);
+            values.put(&timestamp_us.to_be_bytes());
+            values.put(&EXPIRED_S.to_be_bytes());
+            Write { kind: StatementKind::InsertPrefix(prefix), values }
+        }
+        Some(prefix) => {
+            values.put(&timestamp_us.to_be_bytes());
+            values.put(&0_i32.to_be_bytes());
+            written_columns(table, false).for_each(|_| values.put_null());
+            values.append(key);
+            Write { kind: StatementKind::UpdatePrefix(prefix), values }
+        }
     }
 }
 
@@ -361,10 +462,16 @@ pub(super) fn put_clustering<'v>(
     clustering: impl Iterator<Item = Option<&'v [u8]>>,
     values: &mut Values,
 ) -> Result<(), SourceError> {
+    let mut missing = None;
     for (column, value) in table.clustering.iter().zip(clustering) {
-        match value {
-            Some(value) => values.put(value),
-            None => return Err(SourceError::NoClustering { column: column.name.to_string() }),
+        match (value, missing) {
+            (Some(value), None) => values.put(value),
+            (None, None) if table.is_compact() && !table.is_counter() => missing = Some(column),
+            (None, Some(_)) => {}
+            (None, None) => return Err(SourceError::NoClustering { column: column.name.to_string() }),
+            (Some(_), Some(missing)) => {
+                return Err(SourceError::NoClustering { column: missing.name.to_string() });
+            }
         }
     }
     Ok(())

@@ -32,6 +32,11 @@ pub enum StatementKind {
     DeleteRange(RangeShape),
     /// DELETE of a partition. Values: timestamp, partition key.
     DeletePartition,
+    /// INSERT of a row of a compact table whose clustering ends early. Values: partition key, this many clustering values, timestamp,
+    /// TTL.
+    InsertPrefix(u16),
+    /// UPDATE of such a row. Values: timestamp, TTL, columns, partition key, this many clustering values.
+    UpdatePrefix(u16),
 }
 
 /// The form of a range: rows with a common prefix, between bounds of the next clustering column in clustering order.
@@ -56,6 +61,19 @@ pub(super) fn is_list(ty: &CqlType) -> bool {
     matches!(ty, CqlType::List { frozen: false, .. })
 }
 
+/// The columns that INSERT and UPDATE name: all but lists, and but those that a compact table hides from statements.
+pub(crate) fn written_columns(table: &Table, is_static: bool) -> impl Iterator<Item = &Column> {
+    let columns = if is_static { &table.statics } else { &table.regulars };
+    columns.iter().filter(|column| !is_list(&column.ty) && !table.is_hidden(column))
+}
+
+/// The hidden column of a compact table of which all columns are keys. Its cell, which has no value, is the row: an INSERT of the keys
+/// writes it (`UpdateStatement.addUpdateForKey`), and no statement names it.
+pub(crate) fn hidden_value(table: &Table) -> Option<&Column> {
+    let is_value = |column: &&Column| column.ty == CqlType::Empty && table.is_hidden(column);
+    table.regulars.iter().find(is_value).filter(|_| !table.is_static_compact())
+}
+
 impl TableTexts {
     /// The statements of this table.
     pub fn new(table: &Arc<Table>) -> TableTexts {
@@ -74,17 +92,27 @@ impl TableTexts {
         let stamped = "USING TIMESTAMP ?";
         match kind {
             StatementKind::Insert => {
-                let columns = keys(table).chain(table.regulars.iter().filter(|column| !is_list(&column.ty)));
+                let columns = keys(table).chain(written_columns(table, false));
                 let names: Vec<_> = columns.map(|column| quote_identifier(&column.name)).collect();
                 let marks = vec!["?"; names.len()].join(", ");
                 format!("INSERT INTO {name} ({}) VALUES ({marks}) {stamped} AND TTL ?", names.join(", "))
             }
             StatementKind::Update => {
-                let set = assignments(&table.regulars);
+                let set = assignments(written_columns(table, false));
                 format!("UPDATE {name} {stamped} AND TTL ? SET {set} WHERE {}", equal(keys(table)))
             }
+            StatementKind::InsertPrefix(values) => {
+                let names: Vec<_> =
+                    prefix(table, values).map(|column| quote_identifier(&column.name)).collect();
+                let marks = vec!["?"; names.len()].join(", ");
+                format!("INSERT INTO {name} ({}) VALUES ({marks}) {stamped} AND TTL ?", names.join(", "))
+            }
+            StatementKind::UpdatePrefix(values) => {
+                let set = assignments(written_columns(table, false));
+                format!("UPDATE {name} {stamped} AND TTL ? SET {set} WHERE {}", equal(prefix(table, values)))
+            }
             StatementKind::UpdateStatic => {
-                let set = assignments(&table.statics);
+                let set = assignments(written_columns(table, true));
                 format!("UPDATE {name} {stamped} AND TTL ? SET {set} WHERE {}", self.of_partition())
             }
             StatementKind::Remove(column) => {
@@ -165,15 +193,20 @@ fn keys(table: &Table) -> impl Iterator<Item = &Column> {
     table.partition_key.iter().chain(&table.clustering)
 }
 
+/// The partition key and the first clustering columns.
+fn prefix(table: &Table, values: u16) -> impl Iterator<Item = &Column> {
+    table.partition_key.iter().chain(table.clustering.iter().take(usize::from(values)))
+}
+
 fn equal<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
     let of_one: Vec<_> = columns.map(|column| format!("{} = ?", quote_identifier(&column.name))).collect();
     of_one.join(" AND ")
 }
 
 /// The assignments of UPDATE, in the order of the columns. A user type of several cells has one for each field.
-fn assignments(columns: &[Column]) -> String {
+fn assignments<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
     let mut parts = Vec::new();
-    for column in columns.iter().filter(|column| !is_list(&column.ty)) {
+    for column in columns {
         let name = quote_identifier(&column.name);
         match &column.ty {
             CqlType::Udt(udt) if !udt.frozen => {

@@ -1,5 +1,6 @@
 //! One write: a statement of its table and its bound values, in the bytes in which the protocol carries them.
 
+use super::split::Share;
 use super::texts::StatementKind;
 use helenus_model::deletion::NO_EXPIRY;
 
@@ -51,6 +52,12 @@ impl Values {
         if let Some(ttl) = out.get_mut(start + at..start + at + size_of::<i32>()) {
             ttl.copy_from_slice(&ttl_s(expires_s, now_s).to_be_bytes());
         }
+    }
+
+    /// Appends values that have no TTL among them.
+    pub(crate) fn append(&mut self, others: &Values) {
+        self.bytes.extend_from_slice(&others.bytes);
+        self.count += others.count;
     }
 
     /// Appends a value.
@@ -105,6 +112,25 @@ impl Values {
         let len = (self.bytes.len() - start - 4) as i32;
         self.bytes[start..start + 4].copy_from_slice(&len.to_be_bytes());
         self.count += 1;
+    }
+
+    /// A share of each value. The TTL keeps what it is what is left of.
+    pub(super) fn part(&self, shares: &[Share]) -> Values {
+        let mut part = Values::default();
+        let mut at = 0;
+        for (value, share) in self.iter().zip(shares) {
+            if let Some(expiry) = self.expiry.filter(|expiry| expiry.at == at + 4) {
+                part.expiry = Some(Expiry { at: part.bytes.len() + 4, ..expiry });
+            }
+            at += 4 + value.map_or(0, <[u8]>::len);
+            match (value, share) {
+                (_, Share::Unset) | (Err(true), _) => part.put_unset(),
+                (Err(false), _) => part.put_null(),
+                (Ok(bytes), Share::All) => part.put(bytes),
+                (Ok(bytes), share) => part.put(&share.of(bytes)),
+            }
+        }
+        part
     }
 
     /// Number of values.

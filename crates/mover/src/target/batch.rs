@@ -1,7 +1,7 @@
 //! Writes of one partition that are sent as one request.
 
 use super::TableTarget;
-use crate::source::Write;
+use crate::source::{PART_BYTES, Write, in_parts};
 use helenus_model::token::Token;
 use std::sync::Arc;
 
@@ -36,6 +36,25 @@ impl Batch {
 
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= BATCH_BYTES || self.writes.len() >= BATCH_WRITES
+    }
+
+    /// The batch in parts of about `PART_BYTES`, in order; one `None` if it is small enough as it is.
+    pub(crate) fn parts(&self) -> Vec<Option<Batch>> {
+        if self.bytes <= PART_BYTES {
+            return vec![None];
+        }
+        let mut parts = vec![self.clone_head()];
+        let table = self.table.as_there();
+        for write in self.writes.iter().flat_map(|write| in_parts(table, write, PART_BYTES)) {
+            if parts.last().is_some_and(|part| part.bytes > 0 && part.bytes + write.bytes() > PART_BYTES) {
+                parts.push(self.clone_head());
+            }
+            if let Some(part) = parts.last_mut() {
+                part.bytes += write.bytes();
+                part.writes.push(write);
+            }
+        }
+        parts.into_iter().map(Some).collect()
     }
 
     /// A batch of the same partition without writes.

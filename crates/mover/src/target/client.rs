@@ -6,16 +6,19 @@
 use super::batch::Batch;
 use super::encode;
 use super::pace::Pace;
+use super::refused::row_of;
 use crate::error::MoveError;
 use crate::messages::MoveOrder;
 use crate::source::{StatementKind, TableTexts};
-use helenus_cluster::{CallError, Cluster, ClusterError, ClusterOptions, Login, Statement};
+use helenus_cluster::{CallError, Cluster, ClusterError, ClusterOptions, Login, Node, Statement};
 use helenus_host::Clock;
 use helenus_model::schema::Table;
+use helenus_model::types::quote_identifier;
 use helenus_tls::{ClientOptions, ReadFile, ServerTrust, TlsClient};
 use helenus_wire::native::{Consistency, ErrorCode, Flags, Opcode};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,6 +26,35 @@ use tokio::sync::watch;
 
 /// The first and the longest pause before a request is sent again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// How long a request without an answer may still be run: a node drops it after `native_transport_timeout` (12 s) from its queue,
+/// or after `counter_write_request_timeout` (5 s) on its way to the leader.
+pub(crate) const SETTLE: Duration = Duration::from_secs(17);
+/// The same for TRUNCATE, which has `truncate_request_timeout` (60 s).
+const SETTLE_TRUNCATE: Duration = Duration::from_secs(72);
+
+/// How long a request that failed so may still be run there, if an unanswered one may be for `settle`; `None`: it is not run any more.
+pub(crate) fn may_be_run(error: &ClusterError, settle: Duration) -> Option<Duration> {
+    match error {
+        ClusterError::NoNode { .. } => None,
+        ClusterError::Call(error) => error.was_sent().then_some(settle),
+        ClusterError::Server(error) if error.detail.code() == ErrorCode::Unavailable => None,
+        // A node that answers with an error has given up waiting; its own time is over.
+        ClusterError::Server(_) => Some(settle / 4),
+        _ => Some(settle),
+    }
+}
+/// Times that a node may answer that it has failed, before the row that it fails with is named and its table stops: nearly two minutes,
+/// with the pauses. A time-out and a node that is down are waited for without end.
+const FAILURES: u32 = 24;
+/// The same for a row that is sent alone, after its batch was refused.
+const FAILURES_ALONE: u32 = 4;
+
+/// Whether a node has answered that it failed.
+fn is_failure(error: &ClusterError) -> bool {
+    let code = error.server().map(|error| error.detail.code());
+    matches!(code, Some(ErrorCode::Server | ErrorCode::WriteFailure))
+}
 
 /// A cluster that takes tables.
 pub(crate) struct Target {
@@ -33,6 +65,8 @@ pub(crate) struct Target {
     pub(crate) last_error: Mutex<Option<String>>,
     /// What is left of a TTL is told at each attempt.
     clock: Arc<dyn Clock>,
+    /// Until when a request that has failed may still be run there.
+    doubt_until: Mutex<Option<tokio::time::Instant>>,
     /// Statements that read, by text.
     reads: Mutex<HashMap<String, Arc<Statement>>>,
     /// True once the move is to stop.
@@ -42,29 +76,54 @@ pub(crate) struct Target {
 /// The statements of a table at the target.
 pub(crate) struct TableTarget {
     pub(crate) texts: TableTexts,
+    table: Arc<Table>,
     prepared: Mutex<HashMap<StatementKind, Arc<Statement>>>,
 }
 
 impl TableTarget {
-    pub(crate) fn new(table: &Arc<Table>) -> Arc<TableTarget> {
-        Arc::new(TableTarget { texts: TableTexts::new(table), prepared: Mutex::default() })
+    /// For a table here, and as the target has it (`forms::as_there`).
+    pub(crate) fn new(table: &Arc<Table>, as_there: &Arc<Table>) -> Arc<TableTarget> {
+        let (table, texts) = (Arc::clone(table), TableTexts::new(as_there));
+        Arc::new(TableTarget { texts, table, prepared: Mutex::default() })
     }
 
+    /// The table here.
     pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The table with the form that it has at the target: what its statements can name.
+    pub(crate) fn as_there(&self) -> &Arc<Table> {
         self.texts.table()
     }
+}
+
+/// The options by which the target of an order is reached after a cut, for clients that do not log in: by the role that is theirs, if there
+/// is one.
+///
+/// # Errors
+/// A file of TLS or of a password cannot be used.
+pub fn options_for_clients(order: &MoveOrder) -> Result<ClusterOptions, MoveError> {
+    let mut options = options(order)?;
+    if let Some(clients) = &order.clients {
+        let password = password_in(&clients.password_file)?;
+        options.login = Some(Login { user: clients.user.clone(), password });
+    }
+    Ok(options)
 }
 
 /// The options by which the target of an order is reached.
 ///
 /// # Errors
-/// A file of TLS cannot be used.
+/// A file of TLS or of a password cannot be used.
 pub fn options(order: &MoveOrder) -> Result<ClusterOptions, MoveError> {
     let mut options = ClusterOptions::new(order.to.clone());
     options.local_dc.clone_from(&order.local_dc);
-    let login =
-        |(user, password): &(String, String)| Login { user: user.clone(), password: password.clone() };
-    options.login = order.login.as_ref().map(login);
+    options.login = match (&order.login, &order.password_file) {
+        (None, _) => None,
+        (Some((user, _)), Some(file)) => Some(Login { user: user.clone(), password: password_in(file)? }),
+        (Some((user, password)), None) => Some(Login { user: user.clone(), password: password.clone() }),
+    };
     options.driver_name = "helenus move".to_owned();
     if let Some(files) = &order.tls {
         let trust = match (&files.cafile, files.insecure) {
@@ -72,18 +131,34 @@ pub fn options(order: &MoveOrder) -> Result<ClusterOptions, MoveError> {
             (None, false) => ServerTrust::Machine,
             (Some(file), false) => ServerTrust::File(file.clone()),
         };
-        let disk = helenus_host::real::host().disk;
-        let read: ReadFile = Arc::new(move |path| {
-            let file = disk.open(path)?;
-            let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX)];
-            file.read_exact_at(&mut bytes, 0)?;
-            Ok(bytes)
-        });
+        let read: ReadFile = Arc::new(bytes_of);
         let client = ClientOptions { trust, certificate: files.cert.clone(), key: files.key.clone() };
         let client = TlsClient::new(client, &read);
         options.tls = Some(client.map_err(|error| MoveError::Refused(vec![error.to_string()]))?);
     }
     Ok(options)
+}
+
+fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = helenus_host::real::host().disk.open(path)?;
+    let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// The password in the first line of a file.
+fn password_in(file: &str) -> Result<String, MoveError> {
+    let refused = |reason: String| {
+        MoveError::Refused(vec![format!(
+            "the password file {file}: {reason}; the user that runs the server must be able to read it until the move has ended"
+        )])
+    };
+    let bytes = bytes_of(Path::new(file)).map_err(|error| refused(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+    match text.lines().next().unwrap_or_default() {
+        "" => Err(refused("its first line is empty".to_owned())),
+        password => Ok(password.to_owned()),
+    }
 }
 
 /// The pauses between the attempts of one thing.
@@ -93,6 +168,18 @@ pub(crate) struct Retry<'t> {
 }
 
 impl Retry<'_> {
+    /// The answer to something that is asked again and again; `None` after a failure that passes, and a pause.
+    ///
+    /// # Errors
+    /// The move stops; an error that does not pass.
+    pub(crate) async fn answer<T>(&mut self, answer: Result<T, MoveError>) -> Result<Option<T>, MoveError> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(MoveError::Target(error)) => self.after(error).await.map(|()| None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Waits after a failure, if trying again may help.
     ///
     /// # Errors
@@ -100,6 +187,7 @@ impl Retry<'_> {
     pub(crate) async fn after(&mut self, error: ClusterError) -> Result<(), MoveError> {
         let target = self.target;
         *target.last_error.lock() = Some(error.to_string());
+        target.doubt(may_be_run(&error, SETTLE));
         if !error.may_repeat(true) {
             return Err(error.into());
         }
@@ -118,14 +206,17 @@ impl Target {
     /// Connects to the target of an order.
     ///
     /// # Errors
-    /// No node can be used.
+    /// No node can be used; the move stops.
     pub(crate) async fn connect(order: &MoveOrder, stop: watch::Receiver<bool>) -> Result<Target, MoveError> {
-        let cluster = Cluster::connect(options(order)?).await?;
+        let options = options(order)?;
+        let connecting = async { Ok(Cluster::connect(options).await?) };
+        let cluster = unless_stopped(stop.clone(), connecting).await?;
         Ok(Target {
             cluster,
             pace: Pace::new(order.rows_per_second, order.target_p99_ms),
             repeated: AtomicU64::new(0),
             last_error: Mutex::default(),
+            doubt_until: Mutex::default(),
             clock: helenus_host::real::host().clock,
             reads: Mutex::default(),
             stop,
@@ -136,18 +227,77 @@ impl Target {
         *self.stop.borrow()
     }
 
-    /// Sends a batch until the target has acknowledged it.
+    /// Does this unless the move stops first.
+    ///
+    /// # Errors
+    /// The move stops; those of `work`.
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, MoveError>>,
+    ) -> Result<T, MoveError> {
+        unless_stopped(self.stop.clone(), work).await
+    }
+
+    /// Sends a batch until the target has acknowledged it: in parts, one after the other, if it is too large for a frame. A part that was
+    /// acknowledged is not sent again.
     ///
     /// # Errors
     /// The move stops; an error of the target that does not pass.
     pub(crate) async fn send(&self, batch: &Batch) -> Result<(), MoveError> {
-        let mut retry = self.retry();
+        for part in batch.parts() {
+            self.send_part(part.as_ref().unwrap_or(batch)).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_part(&self, batch: &Batch) -> Result<(), MoveError> {
+        let (mut retry, mut failures) = (self.retry(), 0);
         loop {
-            match self.try_send(batch).await {
+            let sent = match self.node_of(batch) {
+                Ok(node) => self.try_send_at(&node, batch).await,
+                Err(error) => Err(error),
+            };
+            let error = match sent {
                 Ok(()) => return Ok(()),
-                Err(error) => retry.after(error).await?,
+                Err(error) => error,
+            };
+            let code = error.server().map(|error| error.detail.code());
+            failures = if is_failure(&error) { failures + 1 } else { 0 };
+            let is_refused = code.is_some() && !error.may_repeat(true);
+            if is_refused || failures >= FAILURES {
+                *self.last_error.lock() = Some(error.to_string());
+                self.doubt(may_be_run(&error, SETTLE));
+                return self.send_each(batch, error).await;
+            }
+            retry.after(error).await?;
+        }
+    }
+
+    /// Sends the writes of a batch that was refused one by one: all but the one that is refused are done, and that one is named.
+    async fn send_each(&self, batch: &Batch, refused: ClusterError) -> Result<(), MoveError> {
+        let mut refused = (batch.writes.len() == 1).then_some(refused);
+        for write in &batch.writes {
+            let mut alone = batch.clone_head();
+            alone.writes.push(write.clone());
+            alone.count(0);
+            let (mut retry, mut failures) = (self.retry(), 0);
+            while let Err(found) = self.try_send(&alone).await {
+                failures = if is_failure(&found) { failures + 1 } else { 0 };
+                if found.may_repeat(true) && failures < FAILURES_ALONE {
+                    retry.after(found).await?;
+                    continue;
+                }
+                self.doubt(may_be_run(&found, SETTLE));
+                let table = batch.table.table();
+                return Err(MoveError::RowRefused {
+                    table: format!("{}.{}", table.keyspace, table.name),
+                    row: row_of(batch.table.as_there(), write),
+                    error: Box::new(refused.take().unwrap_or(found)),
+                });
             }
         }
+        // Together they were too much, as for a limit of batches; each is there now.
+        Ok(())
     }
 
     /// The pauses between the attempts of one thing.
@@ -155,34 +305,108 @@ impl Target {
         Retry { target: self, pause: PAUSES.0 }
     }
 
-    /// Runs a statement until it is done.
+    /// Requests that have no answer may still be run for this time.
+    pub(crate) fn doubt(&self, settle: Option<Duration>) {
+        let until = settle.map(|settle| tokio::time::Instant::now() + settle);
+        let mut doubt_until = self.doubt_until.lock();
+        *doubt_until = until.max(*doubt_until);
+    }
+
+    /// Waits until no request that has failed can be run any more: one that is run after a TRUNCATE would bring its rows back.
     ///
     /// # Errors
-    /// As `send`.
-    pub(crate) async fn run(&self, text: &str, consistency: Consistency) -> Result<(), MoveError> {
-        let mut retry = self.retry();
+    /// The move stops.
+    pub(crate) async fn settle(&self) -> Result<(), MoveError> {
         loop {
-            match self.cluster.query(text, &[], consistency).await {
-                Ok(_) => return Ok(()),
-                Err(error) => retry.after(error).await?,
+            let now = tokio::time::Instant::now();
+            let until = *self.doubt_until.lock();
+            match until.filter(|until| *until > now) {
+                Some(until) => self.pause(until.duration_since(now)).await?,
+                None => return Ok(()),
             }
         }
     }
 
-    /// Sends a batch once.
+    /// Waits, unless the move stops.
+    ///
+    /// # Errors
+    /// The move stops.
+    pub(crate) async fn pause(&self, time: Duration) -> Result<(), MoveError> {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            () = tokio::time::sleep(time) => Ok(()),
+            _ = stop.wait_for(|stop| *stop) => Err(MoveError::Stopped),
+        }
+    }
+
+    /// Truncates a table there. No TRUNCATE without an answer, and no write that it is to take away, can be run afterwards.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub(crate) async fn truncate(&self, table: &Table) -> Result<(), MoveError> {
+        self.settle().await?;
+        let (keyspace, name) = (quote_identifier(&table.keyspace), quote_identifier(&table.name));
+        let text = format!("TRUNCATE {keyspace}.{name}");
+        let mut retry = self.retry();
+        loop {
+            let Err(error) = self.cluster.query(&text, &[], Consistency::All).await else { return Ok(()) };
+            let settle = may_be_run(&error, SETTLE_TRUNCATE);
+            retry.after(error).await?;
+            // The next one is the last: what is written after it stays.
+            if let Some(settle) = settle {
+                self.pause(settle).await?;
+            }
+        }
+    }
+
+    /// Runs a statement until it is done. It must be one that may be run twice; what a first run without an answer has made counts.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub(crate) async fn run(&self, text: &str, consistency: Consistency) -> Result<(), MoveError> {
+        let (mut retry, mut is_repeated) = (self.retry(), false);
+        loop {
+            match self.cluster.query(text, &[], consistency).await {
+                Ok(_) => return Ok(()),
+                Err(ClusterError::Server(error))
+                    if is_repeated && error.detail.code() == ErrorCode::AlreadyExists =>
+                {
+                    return Ok(());
+                }
+                Err(error) => {
+                    is_repeated |= may_be_run(&error, SETTLE).is_some();
+                    retry.after(error).await?;
+                }
+            }
+        }
+    }
+
+    /// Sends a batch once; in parts, one after the other, if it is too large for a frame. One node gets them all: it makes the ids of a
+    /// list's elements from its clock, and by that of another node the second part might come before the first.
     pub(crate) async fn try_send(&self, batch: &Batch) -> Result<(), ClusterError> {
+        let node = self.node_of(batch)?;
+        for part in batch.parts() {
+            self.try_send_at(&node, part.as_ref().unwrap_or(batch)).await?;
+        }
+        Ok(())
+    }
+
+    /// A node that has the partition of a batch.
+    fn node_of(&self, batch: &Batch) -> Result<Arc<Node>, ClusterError> {
+        let node = self.cluster.pick(Some((&batch.table.table().keyspace, batch.token)));
+        node.ok_or(ClusterError::NoNode { reason: None })
+    }
+
+    async fn try_send_at(&self, node: &Arc<Node>, batch: &Batch) -> Result<(), ClusterError> {
         let mut statements = Vec::with_capacity(batch.writes.len());
         for write in &batch.writes {
             statements.push(self.statement(&batch.table, write.kind).await?);
         }
-        let keyspace = &*batch.table.table().keyspace;
-        let node = self.cluster.pick(Some((keyspace, batch.token)));
-        let node = node.ok_or(ClusterError::NoNode { reason: None })?;
         let mut known = Vec::with_capacity(statements.len());
         for statement in &statements {
             known.push(match statement.at(node.address) {
                 Some(known) => known,
-                None => self.cluster.prepare_at(&node, statement).await?,
+                None => self.cluster.prepare_at(node, statement, self.cluster.until()).await?,
             });
         }
         let connection = node.connection().ok_or(ClusterError::NoNode { reason: node.error() })?;
@@ -235,5 +459,17 @@ impl Target {
         let statement = self.cluster.prepare(text, None).await?;
         self.reads.lock().insert(text.to_owned(), Arc::clone(&statement));
         Ok(statement)
+    }
+}
+
+async fn unless_stopped<T>(
+    mut stop: watch::Receiver<bool>,
+    work: impl Future<Output = Result<T, MoveError>>,
+) -> Result<T, MoveError> {
+    tokio::select! {
+        biased;
+        // An error: the mover has gone.
+        _ = stop.wait_for(|stop| *stop) => Err(MoveError::Stopped),
+        done = work => done,
     }
 }

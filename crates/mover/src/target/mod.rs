@@ -4,7 +4,9 @@ mod batch;
 mod client;
 mod encode;
 mod pace;
+mod refused;
 
 pub(crate) use batch::Batch;
-pub use client::options;
-pub(crate) use client::{TableTarget, Target};
+pub(crate) use client::{SETTLE, TableTarget, Target, may_be_run};
+pub use client::{options, options_for_clients};
+pub(crate) use refused::of_row;

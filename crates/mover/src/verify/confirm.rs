@@ -111,14 +111,15 @@ async fn mend(job: &Arc<Job>, names: &[RowName]) -> Result<(), MoveError> {
 }
 
 async fn digests(job: &Arc<Job>, names: &[RowName]) -> Result<Vec<Option<u64>>, MoveError> {
-    let (job, names) = (Arc::clone(job), names.to_vec());
-    let read = tokio::task::spawn_blocking(move || {
+    let (of_read, names) = (Arc::clone(job), names.to_vec());
+    let read = job.context.threads.run(move || {
         let digest = |name: &RowName| {
-            Ok(read_local(job.context.database(), job.of(), name)?.as_ref().map(SeenRow::digest))
+            let row = read_local(of_read.context.database(), of_read.of(), name)?;
+            Ok(row.as_ref().map(SeenRow::digest))
         };
         names.iter().map(digest).collect()
     });
-    read.await.map_err(|error| MoveError::Internal(error.to_string()))?
+    read.await
 }
 
 /// Reads rows: there, and then here, so that a change between the two is seen.
@@ -135,15 +136,15 @@ async fn both(job: &Arc<Job>, names: &[RowName]) -> Result<Vec<Seen>, MoveError>
             *place = row?;
         }
     }
-    let (job, names) = (Arc::clone(job), names.to_vec());
-    let read = tokio::task::spawn_blocking(move || {
+    let (of_read, names) = (Arc::clone(job), names.to_vec());
+    let read = job.context.threads.run(move || {
         let seen = |(name, there): (RowName, Option<SeenRow>)| {
-            let here = read_local(job.context.database(), job.of(), &name)?;
+            let here = read_local(of_read.context.database(), of_read.of(), &name)?;
             Ok(Seen { name, here, there })
         };
         names.into_iter().zip(there).map(seen).collect()
     });
-    read.await.map_err(|error| MoveError::Internal(error.to_string()))?
+    read.await
 }
 
 /// Waits until the tail has sent all changes that are made by now.

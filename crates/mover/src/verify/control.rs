@@ -1,7 +1,9 @@
 //! Starts and stops a verification, and has its report.
 
 use super::job;
+use crate::carry::{carry, compare};
 use crate::context::Context;
+use crate::definitions::Difference;
 use crate::error::MoveError;
 use crate::messages::{VerifiedTable, VerifyOrder, VerifyReport};
 use parking_lot::Mutex;
@@ -43,6 +45,8 @@ impl Verification {
             is_running: true,
             reason: None,
             repairs: order.repairs,
+            definitions: Vec::new(),
+            notes: Vec::new(),
             tables: tables.iter().map(|(_, report)| report.clone()).collect(),
         };
         let places: Vec<usize> = tables.into_iter().map(|(at, _)| at).collect();
@@ -51,9 +55,34 @@ impl Verification {
         let (of_task, context, repairs) = (Arc::clone(&verification), Arc::clone(context), order.repairs);
         runtime.spawn(async move {
             let ends = Ends(Arc::clone(&of_task));
+            // Made equal first, where that is under way.
+            let compared = async {
+                carry(&context).await?;
+                compare(&context).await
+            };
+            let (definitions, notes) = match compared.await {
+                Ok(()) => {
+                    let found = context.differences.lock().clone();
+                    let (seen, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|of| of.is_seen);
+                    let texts = |of: Vec<Difference>| of.into_iter().map(|of| of.text).collect();
+                    (texts(seen), texts(others))
+                }
+                Err(MoveError::Stopped) => return,
+                Err(error) => (vec![format!("definitions were not compared: {error}")], Vec::new()),
+            };
+            {
+                let mut report = of_task.report.lock();
+                (report.definitions, report.notes) = (definitions, notes);
+            }
             for (place, at) in places.into_iter().enumerate() {
+                let gaps = context.with_table(at, |table| table.gaps).unwrap_or_default();
                 let done = job::table(&context, &of_task, (at, place), (repairs, &stopped)).await;
                 match done {
+                    Ok(()) if of_task.is_equal(place) => {
+                        context.with_table(at, |table| table.gaps_verified = gaps);
+                        // What a crash forgets is compared once more.
+                        let _ = context.save();
+                    }
                     Ok(()) => {}
                     Err(MoveError::Stopped) => return,
                     Err(error) => of_task.with(place, |table| table.error = Some(error.to_string())),
@@ -68,6 +97,15 @@ impl Verification {
     /// What it has found until now.
     pub(crate) fn report(&self) -> VerifyReport {
         self.report.lock().clone()
+    }
+
+    /// Whether a table was found equal, or was made so.
+    fn is_equal(&self, place: usize) -> bool {
+        let report = self.report.lock();
+        report.tables.get(place).is_some_and(|table| {
+            let left = if report.repairs { table.not_repaired } else { table.differing };
+            left == 0 && table.unsettled == 0
+        })
     }
 
     /// Ends it.

@@ -4,7 +4,9 @@ use super::confirm::confirm;
 use super::control::Verification;
 use crate::context::Context;
 use crate::error::MoveError;
+use crate::forms;
 use crate::remote::{Merge, Remote, RemoteTable, TokenRange, Tolerance, compare};
+use crate::rollback::way_back;
 use crate::source::RowName;
 use crate::target::TableTarget;
 use helenus_model::schema::Table;
@@ -65,7 +67,8 @@ pub(super) async fn table(
     let table = context.database().schema().table(&keyspace, &name).cloned();
     let table = table.ok_or_else(|| MoveError::Table(format!("{keyspace}.{name} is not there any more")))?;
     let cluster = &context.target.cluster;
-    let of_remote = RemoteTable::new(&table, cluster);
+    let as_there = forms::as_there(cluster, &table).await?;
+    let of_remote = RemoteTable::new(&table, &as_there, cluster);
     let without_times = of_remote.texts.without_times();
     if !without_times.is_empty() {
         let note = format!(
@@ -74,6 +77,9 @@ pub(super) async fn table(
         );
         verification.with(place, |table| table.note = Some(note));
     }
+    if let Err(reason) = way_back(&context.backend, cluster, &table).await? {
+        verification.with(place, |table| table.no_way_back = Some(reason));
+    }
     let clock_ms = crate::plan::clock(cluster, context.database()).await?.0;
     let database = context.database();
     let job = Arc::new(Job {
@@ -81,7 +87,7 @@ pub(super) async fn table(
         verification: Arc::clone(verification),
         remote: Arc::new(Remote::new(cluster, database, Consistency::LocalQuorum, stopped.clone())),
         table: Arc::new(of_remote),
-        target: TableTarget::new(&table),
+        target: TableTarget::new(&table, &as_there),
         at,
         place,
         repairs,
@@ -105,7 +111,8 @@ pub(super) async fn table(
 }
 
 async fn range(job: &Arc<Job>, range: TokenRange) -> Result<(), MoveError> {
-    let mut merge = Merge::of_range(job.context.database(), &job.remote, &job.table, range);
+    let of_here = (job.context.database(), &*job.context.threads);
+    let mut merge = Merge::of_range(of_here, &job.remote, &job.table, range)?;
     let mut suspects: Vec<RowName> = Vec::new();
     let (mut rows, mut cells) = (0, 0);
     while let Some((here, there)) = merge.next().await? {

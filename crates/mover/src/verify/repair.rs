@@ -36,8 +36,7 @@ pub(super) async fn repair(job: &Arc<Job>, names: &[RowName]) -> Result<(), Move
     }
     let key = PartitionKey::new(first.key.clone());
     let (of_read, wanted) = (Arc::clone(job), names.to_vec());
-    let read = tokio::task::spawn_blocking(move || held(&of_read, key, &wanted));
-    let held = read.await.map_err(|error| MoveError::Internal(error.to_string()))??;
+    let held = job.context.threads.run(move || held(&of_read, key, &wanted)).await?;
     let target = &job.context.target;
     for batch in held.batches {
         let turn = target.pace.turn(batch.rows).await;
@@ -60,11 +59,8 @@ fn held(job: &Job, key: PartitionKey, names: &[RowName]) -> Result<Held, MoveErr
     let table = job.of();
     let row_error = |error| MoveError::Row { table: format!("{}.{}", table.keyspace, table.name), error };
     let mut wanted = BTreeSet::new();
-    for values in names.iter().filter_map(|name| name.clustering.as_ref()) {
-        let mut order = Vec::new();
-        // The names were read, so they have an order.
-        let _ = clustering_key(values.iter().map(|value| Some(&value[..])), &table.clustering, &mut order);
-        wanted.insert(order);
+    for name in names.iter().filter(|name| name.clustering.is_some()) {
+        wanted.insert(name.order(table));
     }
     let mut end = key.decorated.clone();
     end.push(0);
@@ -73,7 +69,7 @@ fn held(job: &Job, key: PartitionKey, names: &[RowName]) -> Result<Held, MoveErr
         job,
         wanted,
         wants_static: names.iter().any(|name| name.clustering.is_none()),
-        rows: RowWrites::new(table),
+        rows: RowWrites::new(job.target.as_there()),
         open: (OpenRange::default(), false),
         key: key.bytes.clone(),
         batch: Batch::new(&job.target, &key.bytes),
@@ -170,7 +166,7 @@ impl UnfilteredSink for Reader<'_> {
             }
             Unfiltered::Marker(marker) => {
                 let from = self.batch.writes.len();
-                let table = Arc::clone(self.job.of());
+                let table = Arc::clone(self.job.target.as_there());
                 self.open.1 = !marker.marker.open.is_live();
                 let written = self.open.0.marker((&table, &self.key), marker, &mut self.batch.writes);
                 written.map_err(|error| self.fail(error))?;

@@ -7,6 +7,7 @@ use crate::error::{Result, RpcError, invalid};
 use crate::family::{Family, Shape};
 use crate::predicate::Wanted;
 use crate::validate::{check_key, check_name, check_parent, check_path, check_predicate, check_read_level};
+use helenus_cql::backend::Identity;
 use helenus_engine::read::{PartitionKey, Partitions, ReadCommand};
 use helenus_model::filter::{Limits, Slice};
 use helenus_wire::thrift::{
@@ -56,11 +57,24 @@ impl Rpc {
     ) -> Result<()> {
         manner.go_on()?;
         slicer.bytes_max = self.storage.answer_bytes_max();
+        // A call of many reads goes on counting.
+        slicer.memory = manner.memory.map(|memory| std::mem::take(&mut *memory.lock())).unwrap_or_default();
+        if !slicer.memory.counts() {
+            slicer.memory = manner.limited.map(Identity::answer_memory).unwrap_or_default();
+        }
         let read = self.storage.read(command, slicer, manner);
         if slicer.is_too_long {
             return too_long(slicer.bytes_max);
         }
-        Ok(read?)
+        if let Some(refusal) = slicer.refusal.take() {
+            return Err(refusal.into());
+        }
+        read?;
+        slicer.count_for_role()?;
+        if let Some(memory) = manner.memory {
+            *memory.lock() = std::mem::take(&mut slicer.memory);
+        }
+        Ok(())
     }
 
     pub(crate) fn get_slice(

@@ -6,6 +6,8 @@
 use super::column::{Found, put_batch, put_column, put_named_column, put_row};
 use crate::family::{Family, Shape};
 use crate::predicate::Wanted;
+use helenus_cql::CqlError;
+use helenus_cql::backend::AnswerMemory;
 use helenus_engine::Result as EngineResult;
 use helenus_engine::account;
 use helenus_engine::read::{BatchSink, RowOutcome, RowSink};
@@ -47,6 +49,10 @@ pub(crate) struct ColumnSink<'a> {
     pub(crate) bytes_max: usize,
     /// Whether the read ended because `out` exceeded `bytes_max`.
     pub(crate) is_too_long: bool,
+    /// What of `out` counts for the client's role.
+    pub(crate) memory: AnswerMemory,
+    /// Why the role may have no more.
+    pub(crate) refusal: Option<CqlError>,
     /// Number of columns of the current row so far.
     pub(crate) given: u64,
     /// Number of rows so far.
@@ -84,6 +90,8 @@ impl<'a> ColumnSink<'a> {
             out,
             bytes_max: usize::MAX,
             is_too_long: false,
+            memory: AnswerMemory::default(),
+            refusal: None,
             given: 0,
             rows: 0,
             keys: None,
@@ -92,6 +100,28 @@ impl<'a> ColumnSink<'a> {
             values: Vec::new(),
             position: Vec::new(),
         }
+    }
+
+    /// Ends the read if the answer has as many bytes as it may have.
+    #[inline]
+    fn check_room(&mut self) -> EngineResult<()> {
+        if self.out.len() > self.bytes_max {
+            self.is_too_long = true;
+            return Err(helenus_engine::Error::Cancelled);
+        }
+        self.count_for_role().map_err(|refusal| {
+            self.refusal = Some(refusal);
+            helenus_engine::Error::Cancelled
+        })
+    }
+
+    /// Counts the bytes so far for the client's role.
+    ///
+    /// # Errors
+    /// Its answers would have more than they may have.
+    #[inline]
+    pub(crate) fn count_for_role(&mut self) -> std::result::Result<(), CqlError> {
+        self.memory.grow_to(self.out.len())
     }
 
     /// Writes a row that does not exist in the engine.
@@ -321,10 +351,7 @@ impl RowSink for ColumnSink<'_> {
 
     #[inline]
     fn row(&mut self, row: RowView<'_>) -> EngineResult<RowOutcome> {
-        if self.out.len() > self.bytes_max {
-            self.is_too_long = true;
-            return Err(helenus_engine::Error::Cancelled);
-        }
+        self.check_room()?;
         if self.is_full() {
             return Ok(RowOutcome::EndPartition);
         }
@@ -359,10 +386,7 @@ impl RowSink for ColumnSink<'_> {
 
 impl BatchSink for ColumnSink<'_> {
     fn batch(&mut self, batch: &RowBatch<'_>) -> EngineResult<bool> {
-        if self.out.len() > self.bytes_max {
-            self.is_too_long = true;
-            return Err(helenus_engine::Error::Cancelled);
-        }
+        self.check_room()?;
         let Some(value) = batch.value_index_of(self.family.value, 0) else { return Ok(false) };
         if self.writes() {
             put_batch(self.family, batch, value, self.out);

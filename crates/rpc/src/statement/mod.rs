@@ -5,4 +5,5 @@ mod cql3;
 mod rows;
 mod text;
 
+pub(crate) use cql2::subject;
 pub(crate) use text::text;

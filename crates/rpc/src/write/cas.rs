@@ -58,7 +58,7 @@ impl Rpc {
     ) -> Result<ReplyState> {
         let (family, key, now_s) = (row.family, row.key, row.now_s);
         let partition = (family.table.id, Token::of_key(key));
-        let locked = local.database().lock_partition([partition].into_iter(), work.manner.may_block)?;
+        let locked = local.database().lock_partition([partition].into_iter(), work.manner.read())?;
         let bytes = self.present(family, key, expected, work.manner)?;
         let present = columns(&bytes)?;
         let holds = match expected {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::metrics::{
-    ClockMetrics, CompactionMetrics, MemoryMetrics, NodeMetrics, PastCompactionLine, Pool, TableMetrics,
-    TopPartitionLine,
+    ClockMetrics, CompactionMetrics, DiskUsageReport, MemoryMetrics, NodeMetrics, PastCompactionLine, Pool,
+    TableMetrics, TopPartitionLine,
 };
 
 /// An answer to a tool.
@@ -31,6 +31,8 @@ pub enum AdminAnswer {
     Pools(Vec<Pool>),
     /// Memory use.
     Memory(MemoryMetrics),
+    /// What holds space on the disk.
+    DiskUsage(DiskUsageReport),
     /// A flush is done.
     Flushed(Flushed),
     /// The progress of a requested compaction.

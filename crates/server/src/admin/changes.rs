@@ -2,6 +2,7 @@
 
 use helenus_cql::changes::{Cursor, PageLimits, Start, acknowledge, read_page, resume, start};
 use helenus_engine::Database;
+use helenus_host::account::{Scope, Share, Waits};
 
 use super::answer::{AdminAnswer, ChangeConsumerLine, ChangesLines};
 use super::request::{AdminRequest, ChangesOrder};
@@ -53,7 +54,13 @@ fn read(database: &Database, order: &ChangesOrder) -> helenus_engine::Result<Cha
         None => start(database, table, from.unwrap_or(Start::Now))?,
     };
     let limits = PageLimits { events: order.events.clamp(1, EVENTS_MAX), ..PageLimits::default() };
-    let page = read_page(database, table, cursor, limits)?;
+    let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
+    let page = loop {
+        let page = read_page(database, table, cursor.clone(), limits);
+        if !scope.should_retry() {
+            break page?;
+        }
+    };
     Ok(ChangesLines {
         events: page.events.into_iter().map(|event| event.json).collect(),
         next: page.next.text(database.host_id()),

@@ -1,6 +1,7 @@
 //! Collects the metrics of the engine and of the listeners for tools.
 
 use helenus_engine::Snapshots;
+use helenus_host::account::Share;
 use std::sync::Arc;
 
 use helenus_engine::{CompactionStatus, Status, TableDetails, TableStatus, is_system_keyspace};
@@ -10,8 +11,8 @@ use helenus_model::types::key_text;
 use super::answer::{Growth, RunningCompaction, ServerStatus, TableLine};
 use super::dispatcher::Dispatcher;
 use super::metrics::{
-    CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool, RunningTask,
-    Spread, TableMetrics, TopPartitionLine,
+    CompactionMetrics, CompactionTroubleLine, DiskUsageLine, DiskUsageReport, MemoryMetrics, MemoryShare,
+    NodeMetrics, PastCompactionLine, Pool, RunningTask, Spread, TableMetrics, TopPartitionLine,
 };
 
 /// The period of nodetool's 15-minute rate, milliseconds.
@@ -176,12 +177,15 @@ pub(super) fn memory(dispatcher: &Dispatcher) -> MemoryMetrics {
 pub(crate) fn shares(status: &Status, account: &helenus_host::account::PoolMetrics) -> Vec<MemoryShare> {
     let share = |name: &str, used, limit, peak| MemoryShare { name: name.to_owned(), used, limit, peak };
     let tables: u64 = status.tables.iter().map(|table| table.index_memory_bytes).sum();
+    let (_, counted_max) = helenus_host::account::standing();
+    let counted_max = Some(counted_max).filter(|_| account.limit < u64::MAX);
     let mut shares = vec![
         share("memtables", status.memtable_bytes, Some(status.memtable_bytes_max), None),
         share("block_cache", status.cache_bytes, Some(status.cache_bytes_max), None),
-        share("sstables", tables, None, None),
+        share("sstables", tables, counted_max, None),
     ];
-    let of_account = account.shares.iter();
+    // What SSTables keep is shown above, whether it counts or not.
+    let of_account = account.shares.iter().filter(|its| its.share != Share::SsTables);
     shares.extend(of_account.map(|its| share(its.share.name(), its.used, None, Some(its.peak))));
     let limit = Some(account.limit).filter(|limit| *limit < u64::MAX);
     shares.push(share("on_account", account.used, limit, Some(account.peak)));
@@ -288,8 +292,41 @@ pub(super) fn compactions(dispatcher: &Dispatcher) -> CompactionMetrics {
         completed_lately: lately as u64,
         uptime_s: uptime_s(dispatcher),
         failure: status.compaction_failure,
+        reduced: status.work.compactions_reduced,
+        sstables_left_out: status.work.compaction_sstables_left_out,
+        troubles: dispatcher.database.compactions().troubles().into_iter().map(trouble).collect(),
         running: status.compactions.into_iter().map(task).collect(),
     }
+}
+
+fn trouble(trouble: helenus_engine::CompactionTrouble) -> CompactionTroubleLine {
+    CompactionTroubleLine {
+        keyspace: trouble.keyspace,
+        table: trouble.table,
+        reason: trouble.reason,
+        wanted_bytes: trouble.wanted_bytes,
+        free_bytes: Some(trouble.free_bytes).filter(|free| *free != u64::MAX),
+        left_out: trouble.left_out,
+        again_in_s: trouble.again_in_s,
+    }
+}
+
+/// What holds space on the disk, the greatest first.
+pub(super) fn disk_usage(dispatcher: &Dispatcher) -> Result<DiskUsageReport, String> {
+    let usage = dispatcher.database.disk_usage().map_err(|error| error.to_string())?;
+    let line =
+        |((purpose, keyspace, table), space): (helenus_engine::SpaceHolder, helenus_engine::SpaceUse)| {
+            DiskUsageLine {
+                what: purpose.describe().to_owned(),
+                keyspace,
+                table,
+                bytes: space.bytes,
+                files: space.files,
+            }
+        };
+    let mut uses: Vec<DiskUsageLine> = usage.uses.into_iter().map(line).collect();
+    uses.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    Ok(DiskUsageReport { free_bytes: usage.free_bytes, uses })
 }
 
 /// nodetool's name for a kind of compaction (`OperationType`).

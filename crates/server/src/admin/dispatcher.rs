@@ -24,6 +24,7 @@ use super::snapshots::NextExpiry;
 use super::{collect_metrics, snapshots};
 use crate::backup::restore;
 use crate::history::Recorder;
+use crate::thread_pool::{NO_THREAD, ThreadPool, Turn};
 
 /// The interval and number of checks of a longer operation before its progress is sent to the tool.
 const LOOK: Duration = Duration::from_millis(20);
@@ -46,6 +47,8 @@ pub(super) struct Dispatcher {
     pub(super) backend: Arc<LocalBackend>,
     pub(super) facts: ServerInfo,
     pub(super) started_ns: u64,
+    /// Answers requests for other parts of the program.
+    threads: Arc<ThreadPool>,
     compactions: CompactionRequests,
     jobs: Jobs,
     next_expiry: NextExpiry,
@@ -53,13 +56,19 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(super) fn new(backend: &Arc<LocalBackend>, facts: ServerInfo, started_ns: u64) -> Dispatcher {
+    pub(super) fn new(
+        backend: &Arc<LocalBackend>,
+        facts: ServerInfo,
+        threads: &Arc<ThreadPool>,
+        started_ns: u64,
+    ) -> Dispatcher {
         Dispatcher {
             history: Recorder::new(backend.database(), facts.directory.clone()),
             database: Arc::clone(backend.database()),
             backend: Arc::clone(backend),
             facts,
             started_ns,
+            threads: Arc::clone(threads),
             compactions: CompactionRequests::default(),
             jobs: Jobs::default(),
             next_expiry: NextExpiry::default(),
@@ -106,11 +115,19 @@ impl Dispatcher {
         let Some(part) = self.facts.further.get(tool).cloned() else {
             return AdminAnswer::Error(format!("this server has no {tool}"));
         };
-        let answer = move || contain(|| part.answer(&request)).unwrap_or_else(|text| Err(panicked(&text)));
-        match tokio::task::spawn_blocking(answer).await {
-            Ok(Ok(answer)) => AdminAnswer::Further(answer),
-            Ok(Err(text)) => AdminAnswer::Error(text),
-            Err(error) => AdminAnswer::Error(panicked(&error.to_string())),
+        // A part may start tasks of the runtime.
+        let runtime = tokio::runtime::Handle::current();
+        let answer = move |turn: Turn| match turn {
+            Turn::Run => {
+                let _entered = runtime.enter();
+                contain(|| part.answer(&request)).unwrap_or_else(|text| Err(panicked(&text)))
+            }
+            Turn::Refuse => Err(NO_THREAD.to_owned()),
+        };
+        match self.threads.run(answer).await {
+            Some(Ok(answer)) => AdminAnswer::Further(answer),
+            Some(Err(text)) => AdminAnswer::Error(text),
+            None => AdminAnswer::Error(panicked("its thread")),
         }
     }
 
@@ -129,6 +146,10 @@ impl Dispatcher {
             AdminRequest::Growth => Ok(AdminAnswer::Growth(collect_metrics::growth(self))),
             AdminRequest::Pools => Ok(AdminAnswer::Pools(collect_metrics::pools(self))),
             AdminRequest::Memory => Ok(AdminAnswer::Memory(collect_metrics::memory(self))),
+            AdminRequest::DiskUsage => {
+                self.needs_files("show the space of")?;
+                collect_metrics::disk_usage(self).map(AdminAnswer::DiskUsage)
+            }
             AdminRequest::Compactions => Ok(AdminAnswer::Compactions(collect_metrics::compactions(self))),
             AdminRequest::CompactionHistory => Ok(AdminAnswer::History(collect_metrics::history(self))),
             AdminRequest::FilesOfKey { keyspace, table, key, hex } => {
@@ -207,8 +228,7 @@ impl Dispatcher {
                 self.facts.control.resume().map(|()| AdminAnswer::Done)
             }
             AdminRequest::ServeClients { serve: false } => {
-                self.facts.control.pause();
-                Ok(AdminAnswer::Done)
+                self.facts.control.pause().map(|()| AdminAnswer::Done)
             }
             AdminRequest::ReloadSettings => self.facts.control.reload().map(AdminAnswer::Reloaded),
             AdminRequest::ReloadTls => self.facts.control.reload_tls().map(|()| AdminAnswer::Done),
@@ -259,6 +279,14 @@ impl Dispatcher {
     /// Starts the job of a request.
     fn send(&self, request: &AdminRequest) -> Result<AdminAnswer, String> {
         let (backend, disk) = (Arc::clone(&self.backend), self.source_disk());
+        let writing = match request {
+            AdminRequest::Import(order) if order.dry_run => None,
+            AdminRequest::Import(_) => Some("an import"),
+            AdminRequest::Refresh { .. } => Some("a refresh"),
+            AdminRequest::Restore(_) => Some("a restore"),
+            _ => None,
+        };
+        let writing = writing.map(|what| self.facts.control.begin_writing(what)).transpose()?;
         let (what, work): (_, Work) = match request {
             AdminRequest::Verify { which } => {
                 let tables = self.tables(which)?;
@@ -291,6 +319,11 @@ impl Dispatcher {
             }
             _ => return Err("this is no job".to_owned()),
         };
+        let work: Work = Box::new(move |progress| {
+            let done = work(progress);
+            drop(writing);
+            done
+        });
         let number = self.jobs.begin(&*self.database.host().tasks, what, work)?;
         self.jobs.look(number).map(AdminAnswer::Job)
     }

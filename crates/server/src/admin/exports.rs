@@ -12,11 +12,11 @@ use super::answer::ExportedFiles;
 /// The most names that an error message lists.
 const NAMES_MAX: usize = 10;
 
-/// Lists the existing names for an error message.
-fn there_are<'n>(names: impl Iterator<Item = &'n Arc<str>>) -> String {
+/// Lists the existing names of `what`, a plural, for an error message.
+fn there_are<'n>(what: &str, names: impl Iterator<Item = &'n Arc<str>>) -> String {
     let names: Vec<&str> = names.map(|name| &**name).collect();
     match names.split_at_checked(NAMES_MAX) {
-        _ if names.is_empty() => "; there is none".to_owned(),
+        _ if names.is_empty() => format!("; there are no {what}"),
         Some((first, rest)) if !rest.is_empty() => format!("; there are {} and others", first.join(", ")),
         _ => format!("; there is {}", names.join(", ")),
     }
@@ -37,7 +37,7 @@ pub fn export(
         Some(name) => {
             vec![schema.keyspaces.get(name).ok_or_else(|| {
                 let names = schema.keyspaces.keys().filter(|name| !is_system_keyspace(name));
-                format!("keyspace {name} does not exist{}", there_are(names))
+                format!("keyspace {name} does not exist{}", there_are("keyspaces", names))
             })?]
         }
         None => {
@@ -50,7 +50,7 @@ pub fn export(
         tables.retain(|table| *table.name == *name);
         if tables.is_empty() {
             let names = keyspaces.iter().flat_map(|keyspace| keyspace.tables.keys());
-            return Err(format!("table {keyspace}.{name} does not exist{}", there_are(names)));
+            return Err(format!("table {keyspace}.{name} does not exist{}", there_are("tables", names)));
         }
     }
     let exported = Exports::of(database).link(&tables).map_err(|error| error.to_string())?;

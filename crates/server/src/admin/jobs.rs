@@ -46,9 +46,11 @@ impl Jobs {
         let number = ordered.last().map_or(1, |last| last.number + 1);
         let one =
             Arc::new(Ordered { number, what, progress: ImportProgress::default(), ended: Mutex::default() });
-        ordered.push(Arc::clone(&one));
+        let runner = Runner { work: Some(work), ordered: Arc::clone(&one) };
+        let started = tasks.try_start(what, Box::new(runner));
         // Nobody joins the thread. If the server stops first, the next start cleans up.
-        drop(tasks.start(what, Box::new(Runner { work: Some(work), ordered: one })));
+        drop(started.map_err(|error| format!("the system gives the server no thread for this: {error}"))?);
+        ordered.push(one);
         Ok(number)
     }
 

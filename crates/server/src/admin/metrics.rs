@@ -263,6 +263,58 @@ pub struct CompactionMetrics {
     pub uptime_s: u64,
     /// Why the last compaction failed, if it did.
     pub failure: Option<String>,
+    /// Compactions that began with fewer SSTables than chosen, for want of space.
+    #[serde(default)]
+    pub reduced: u64,
+    /// SSTables that were left out of them.
+    #[serde(default)]
+    pub sstables_left_out: u64,
+    /// Tables whose compactions fail or wait for space.
+    #[serde(default)]
+    pub troubles: Vec<CompactionTroubleLine>,
+}
+
+/// A table whose compactions do not all run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactionTroubleLine {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its name.
+    pub table: String,
+    /// The last failure.
+    pub reason: String,
+    /// Bytes of free space that its compactions wait for, if they do.
+    pub wanted_bytes: Option<u64>,
+    /// Bytes that are free, if the system tells.
+    pub free_bytes: Option<u64>,
+    /// Data.db of the SSTables that are left out.
+    pub left_out: Vec<String>,
+    /// Seconds until the next attempt; `None` if there is none before the next start.
+    pub again_in_s: Option<u64>,
+}
+
+/// What holds space on the disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUsageReport {
+    /// Bytes that are free, if the system tells.
+    pub free_bytes: Option<u64>,
+    /// What holds the others, the greatest first.
+    pub uses: Vec<DiskUsageLine>,
+}
+
+/// Something that holds space.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUsageLine {
+    /// What it is, in words.
+    pub what: String,
+    /// Its keyspace; empty if it has none.
+    pub keyspace: String,
+    /// Its table; empty if it has none.
+    pub table: String,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Their number.
+    pub files: u64,
 }
 
 /// A running compaction or index build.

@@ -34,8 +34,8 @@ pub(crate) use collect_metrics::{failures_of, shares};
 pub use exports::export;
 pub use jobs::{imported, request_of};
 pub use metrics::{
-    ClockMetrics, CompactionMetrics, MemoryMetrics, MemoryShare, NodeMetrics, PastCompactionLine, Pool,
-    RunningTask, Spread, TableMetrics, TopPartitionLine,
+    ClockMetrics, CompactionMetrics, CompactionTroubleLine, DiskUsageLine, DiskUsageReport, MemoryMetrics,
+    MemoryShare, NodeMetrics, PastCompactionLine, Pool, RunningTask, Spread, TableMetrics, TopPartitionLine,
 };
 pub use request::{
     AdminRequest, ChangesOrder, ImportOrder, LogLevelChoice, Password, TableSelection, TimeoutKind,

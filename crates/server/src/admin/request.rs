@@ -49,6 +49,8 @@ pub enum AdminRequest {
     Pools,
     /// Memory use.
     Memory,
+    /// What holds space on the disk.
+    DiskUsage,
     /// Write memtables to SSTables.
     Flush {
         /// Which tables.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use helenus_cql::LocalBackend;
 use helenus_cql::audit::EventType;
+use helenus_host::account::{Charge, Share};
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -23,18 +24,24 @@ use super::answer::{AdminAnswer, AuditState, ClientsSeen, Reloaded};
 use super::dispatcher::Dispatcher;
 use super::metrics::Pool;
 use super::request::AdminRequest;
-use super::socket::{AdminError, bind, may_use};
+use super::socket::{AdminError, FileIdentity, bind, may_use, remove_socket};
 use crate::audit::AuditOverrides;
+use crate::thread_pool::ThreadPool;
 
 /// The longest request, bytes.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// The most connections at a time. When there are more, the oldest one without a request in progress is closed.
 const CONNECTIONS_MAX: usize = 32;
+/// An answer of at most this length needs no room on the memory account.
+const UNCHARGED_BYTES: usize = 64 << 10;
 /// How long a tool may take to send a request and to read the answer. A tool that follows a job asks every few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often expired snapshots are searched.
 const EXPIRY_LOOK: Duration = Duration::from_secs(5);
+/// How long a stopping server waits for what other parts of the program (`FurtherVerbs`) do for a tool. Whatever still runs then ends
+/// with the process.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -53,7 +60,7 @@ pub struct ServerInfo {
     /// Warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
     /// The listeners of the server.
-    pub control: Box<dyn ServerControl>,
+    pub control: Arc<dyn ServerControl>,
     /// Further parts of the program that answer requests of tools, by name.
     pub further: BTreeMap<&'static str, Arc<dyn FurtherVerbs>>,
 }
@@ -91,7 +98,17 @@ pub trait ServerControl: Send + Sync {
     /// The server was closed for good, or the address is in use.
     fn resume(&self) -> Result<(), String>;
     /// Closes the listener of the native protocol, answers the received requests and closes its connections.
-    fn pause(&self);
+    ///
+    /// # Errors
+    /// Clients are not served by this database.
+    fn pause(&self) -> Result<(), String>;
+    /// Notes that something writes to the database beside clients, until the result is dropped.
+    ///
+    /// # Errors
+    /// Clients are not served by this database, and would not see what is written.
+    fn begin_writing(&self, _what: &str) -> Result<Box<dyn Send>, String> {
+        Ok(Box::new(()))
+    }
     /// The clients of the native protocol, now and since the start.
     fn clients(&self) -> ClientsSeen;
     /// Forgets the clients seen so far.
@@ -129,8 +146,11 @@ pub trait ServerControl: Send + Sync {
 /// A running admin socket.
 pub struct AdminServer {
     path: PathBuf,
+    /// Which file the socket is, until it is removed: another server may have put its own at the path meanwhile.
+    file: parking_lot::Mutex<Option<FileIdentity>>,
     stop: watch::Sender<bool>,
     thread: Arc<dyn TaskHandle>,
+    threads: Arc<ThreadPool>,
 }
 
 impl AdminServer {
@@ -144,15 +164,17 @@ impl AdminServer {
         path: &Path,
         facts: ServerInfo,
     ) -> Result<AdminServer, AdminError> {
-        let listener = bind(path)?;
+        let (listener, file) = bind(path)?;
         listener.set_nonblocking(true).map_err(AdminError::io("open", path))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(AdminError::io("serve", path))?;
         let (stop, stopped) = watch::channel(false);
-        let dispatcher = Dispatcher::new(backend, facts, host.clock.monotonic_ns());
+        let threads = Arc::new(ThreadPool::new(host.clone(), "admin-part", CONNECTIONS_MAX));
+        let dispatcher = Dispatcher::new(backend, facts, &threads, host.clock.monotonic_ns());
         let work = Work { runtime, listener, dispatcher, stopped };
-        let thread = host.tasks.start("admin", Box::new(AdminThread { work: Some(work) }));
-        Ok(AdminServer { path: path.to_owned(), stop, thread })
+        let thread = host.tasks.try_start("admin", Box::new(AdminThread { work: Some(work) }));
+        let thread = thread.map_err(AdminError::io("serve", path))?;
+        Ok(AdminServer { path: path.to_owned(), file: Some(file).into(), stop, thread, threads })
     }
 
     /// The path of the socket.
@@ -160,11 +182,14 @@ impl AdminServer {
         &self.path
     }
 
-    /// Stops serving and removes the socket.
+    /// Stops serving and removes the socket, if the file at its path is still this one.
     pub fn stop(&self) {
         let _thread_may_be_gone = self.stop.send(true);
         self.thread.join();
-        let _may_be_gone = rustix::fs::unlink(&self.path);
+        self.threads.stop_within(STOP_PATIENCE);
+        if let Some(file) = self.file.lock().take() {
+            remove_socket(&self.path, file);
+        }
     }
 }
 
@@ -189,6 +214,7 @@ impl Worker for AdminThread {
     fn step(&mut self) -> Next {
         if let Some(Work { runtime, listener, dispatcher, stopped }) = self.work.take() {
             runtime.block_on(LocalSet::new().run_until(accept(listener, dispatcher, stopped)));
+            runtime.shutdown_background();
         }
         Next::Done
     }
@@ -267,6 +293,14 @@ async fn serve(
         };
         is_answered.set(false);
         let mut text = serde_json::to_string(&answer).unwrap_or_default();
+        drop(answer);
+        // As long as the tool has not read it. A short one needs no room: who looks why there is no memory must get it.
+        let is_short = text.len() <= UNCHARGED_BYTES;
+        let charge = if is_short { None } else { Charge::try_take(Share::Answers, text.len() as u64) };
+        if charge.is_none() && !is_short {
+            let answer = AdminAnswer::Error("there is no memory for the answer now; try again".to_owned());
+            text = serde_json::to_string(&answer).unwrap_or_default();
+        }
         text.push('\n');
         if !matches!(timeout(PATIENCE, write.write_all(text.as_bytes())).await, Ok(Ok(()))) {
             return;

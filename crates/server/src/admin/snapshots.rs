@@ -6,9 +6,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use helenus_cql::LocalBackend;
-use helenus_engine::{
-    CheckedName, Database, FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot, is_system_keyspace,
-};
+use helenus_engine::import::is_of_node;
+use helenus_engine::{CheckedName, Database, FoundSnapshot, SNAPSHOT_MANIFEST, TakenSnapshot};
 use helenus_model::schema::Table;
 use helenus_model::types::write_instant;
 use serde::{Deserialize, Serialize};
@@ -73,9 +72,9 @@ pub(super) fn take(
         tables.extend(dispatcher.tables(which)?);
     }
     if of.is_empty() {
-        // The system tables contain nothing that a restore could use: `schema.cql` has the schema.
+        // With the system's, as in Cassandra (`StorageService.takeSnapshot`): a tool's backup brings back roles by them, and dropped
+        // tables by `system_schema`.
         tables = dispatcher.tables(&TableSelection::default())?;
-        tables.retain(|table| !is_system_keyspace(&table.keyspace));
     }
     let database = &dispatcher.database;
     let taken = Snapshots::of(database).take(&tables, &checked, flush).map_err(|error| error.to_string())?;
@@ -100,6 +99,7 @@ fn instant(us: i64) -> String {
     text
 }
 
+/// Writes the text files of a snapshot; one of a system table has no `schema.cql` (`ColumnFamilyStore.writeSnapshotSchema`).
 fn describe(
     database: &Database,
     taken: &TakenSnapshot,
@@ -118,7 +118,9 @@ fn describe(
     let write = |name: &str, text: &str| {
         Exports::of(database).add_file(&taken.folder.join(name), text).map_err(|error| error.to_string())
     };
-    write("schema.cql", &statements)?;
+    if !is_of_node(&taken.table.keyspace) {
+        write("schema.cql", &statements)?;
+    }
     write(SNAPSHOT_MANIFEST, &manifest)
 }
 

@@ -90,7 +90,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 
 /// Binds the socket for its owner alone. A socket file that a killed server left is replaced. The caller holds the
 /// directory's lock, or the port, so no other server uses it.
-pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
+pub(super) fn bind(path: &Path) -> Result<(UnixListener, FileIdentity), AdminError> {
     if let Some(folder) = path.parent().filter(|folder| **folder == runtime_folder()) {
         own(folder)?;
     }
@@ -109,7 +109,28 @@ pub(super) fn bind(path: &Path) -> Result<UnixListener, AdminError> {
         UnixListener::bind(if is_short { &absolute } else { path }).map_err(AdminError::io("bind", path))?;
     // Until here the umask decides the mode; `may_use` checks each connection whatever the mode is.
     chmod(path, Mode::RUSR | Mode::WUSR).map_err(|error| AdminError::io("chmod", path)(error.into()))?;
-    Ok(listener)
+    let file = lstat(path).map_err(|error| AdminError::io("look at", path)(error.into()))?;
+    Ok((listener, FileIdentity::of(&file)))
+}
+
+/// Which file stands at a path: its device and its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    fn of(file: &rustix::fs::Stat) -> FileIdentity {
+        FileIdentity { device: file.st_dev, inode: file.st_ino }
+    }
+}
+
+/// Removes the socket, unless something else stands at its path now.
+pub(super) fn remove_socket(path: &Path, file: FileIdentity) {
+    if lstat(path).is_ok_and(|found| FileIdentity::of(&found) == file) {
+        let _may_be_gone = unlink(path);
+    }
 }
 
 /// Creates the folder, or checks that it is private.

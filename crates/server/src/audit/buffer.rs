@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::entry::{AuditEntry, DateText};
+use super::entry::{AuditEntry, AuditUser, DateText};
 use super::filter::Filter;
 use super::options::AuditFormat;
 
@@ -29,6 +29,8 @@ pub(super) struct LineSettings {
 pub struct AuditBuffer {
     pub(super) lines: Vec<u8>,
     pub(super) count: u64,
+    /// The bytes that were ever appended.
+    appended: u64,
     /// Which of the log's settings these are; 0: none yet.
     pub(super) generation: u64,
     /// `None` if the log is off.
@@ -42,7 +44,9 @@ struct Head {
     generation: u64,
     timestamp_ms: i64,
     source: Option<SocketAddr>,
-    user: Option<String>,
+    /// Who; the name of a role is in `role`.
+    user: Option<AuditUser<'static>>,
+    role: String,
     date: DateText,
     bytes: Vec<u8>,
 }
@@ -56,6 +60,7 @@ impl AuditBuffer {
     pub(super) fn append(&mut self, entry: &AuditEntry<'_>, kept: Option<&mut KeptTail>) {
         let Some(settings) = &self.settings else { return };
         let (format, head, out) = (settings.format, &mut self.head, &mut self.lines);
+        let before = out.len();
         if head.generation != self.generation || !head.is_of(entry) {
             head.renew(entry, self.generation, settings);
         }
@@ -71,6 +76,12 @@ impl AuditBuffer {
             }
         }
         self.count += 1;
+        self.appended += (out.len() - before) as u64;
+    }
+
+    /// The number of bytes that were ever appended, whether they are still here or not.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended
     }
 
     /// Forgets the lines. A buffer that a long line made grow is not kept.
@@ -86,16 +97,27 @@ impl Head {
     fn is_of(&self, entry: &AuditEntry<'_>) -> bool {
         self.timestamp_ms == entry.timestamp_ms
             && self.source == entry.source
-            && self.user.as_deref() == entry.user
+            && match (self.user, entry.user) {
+                (Some(AuditUser::Role(_)), AuditUser::Role(role)) => self.role == role,
+                (user, other) => user == Some(other),
+            }
     }
 
     fn renew(&mut self, entry: &AuditEntry<'_>, generation: u64, settings: &LineSettings) {
         self.generation = generation;
         self.timestamp_ms = entry.timestamp_ms;
         self.source = entry.source;
-        if self.user.as_deref() != entry.user {
-            self.user = entry.user.map(str::to_owned);
-        }
+        self.role.clear();
+        self.user = Some(match entry.user {
+            AuditUser::Role(role) => {
+                self.role.push_str(role);
+                AuditUser::Role("")
+            }
+            AuditUser::Server => AuditUser::Server,
+            AuditUser::AdminSocket => AuditUser::AdminSocket,
+            AuditUser::Anonymous => AuditUser::Anonymous,
+            AuditUser::Nobody => AuditUser::Nobody,
+        });
         self.bytes.clear();
         entry.append_head(settings.format, &settings.host, &mut self.date, &mut self.bytes);
     }
@@ -137,11 +159,13 @@ mod tests {
             let at = usize::from(draw[2] % 3);
             let entry = AuditEntry {
                 event: EventType::Select,
-                user: [None, Some("a"), Some("b|c")][usize::from(draw[3] % 3)],
+                user: [AuditUser::Nobody, AuditUser::Role("a"), AuditUser::Role("b|c")]
+                    [usize::from(draw[3] % 3)],
                 source: (draw[4] % 8 > 0).then(|| SocketAddr::from(([127, 0, 0, draw[4] % 2], 7))),
                 timestamp_ms: i64::from(draw[5] % 2),
                 batch: None,
                 keyspace: Some("k"),
+                is_of_session: false,
                 scope: Some("t"),
                 operation: statements[at],
             };

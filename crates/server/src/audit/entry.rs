@@ -3,6 +3,7 @@
 //! The fields, their order and their separators are those of `AuditLogEntry.getLogString`. What Cassandra writes as it is
 //! becomes one line here: a statement with a line break could forge the line of another event.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 use helenus_cql::audit::EventType;
@@ -11,13 +12,76 @@ use uuid::Uuid;
 use super::options::AuditFormat;
 use crate::log::{on_one_line, time_text};
 
+/// The longest name that is written, bytes. Names of roles have no limit, and those of failed logins are a stranger's.
+const NAME_BYTES_MAX: usize = 256;
+/// The most that is written about a login, or about another request of a client that has not logged in, bytes: the text of its
+/// refusal, with the name of its role.
+pub(super) const LOGIN_BYTES_MAX: usize = NAME_BYTES_MAX + 128;
+
+/// Who has made an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditUser<'a> {
+    /// A role.
+    Role(&'a str),
+    /// The server, or a program that it runs.
+    Server,
+    /// Whoever may use the admin socket.
+    AdminSocket,
+    /// A client where nobody logs in (`AuthenticatedUser.ANONYMOUS_USERNAME`).
+    Anonymous,
+    /// A client before its login.
+    Nobody,
+}
+
+impl<'a> AuditUser<'a> {
+    /// The role, or who it is without one.
+    pub fn of(role: Option<&'a str>, without: AuditUser<'a>) -> AuditUser<'a> {
+        role.map_or(without, AuditUser::Role)
+    }
+
+    /// The name in the log; `None` for nobody. No role is called as the server's own names are: their first character is escaped,
+    /// as a backslash is.
+    pub fn name(self) -> Option<Cow<'a, str>> {
+        Some(match self {
+            AuditUser::Server => Cow::Borrowed("(server)"),
+            AuditUser::AdminSocket => Cow::Borrowed("(admin socket)"),
+            AuditUser::Anonymous => Cow::Borrowed("anonymous"),
+            AuditUser::Nobody => return None,
+            AuditUser::Role(role) => {
+                let is_taken = matches!(role, "anonymous" | "null") || role.contains(['(', '\\']);
+                let Some(first) = role.chars().next().filter(|_| is_taken) else {
+                    return Some(cut_name(role));
+                };
+                let rest = role.get(first.len_utf8()..).unwrap_or_default();
+                let rest = rest.replace('\\', "\\u{5c}").replace('(', "\\u{28}");
+                Cow::Owned(cut_name(&format!("{}{rest}", first.escape_unicode())).into_owned())
+            }
+        })
+    }
+}
+
+/// A name that is not too long.
+fn cut_name(name: &str) -> Cow<'_, str> {
+    cut(name, NAME_BYTES_MAX)
+}
+
+/// The beginning of a text that may be too long.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    match text.len() <= bytes_max {
+        true => Cow::Borrowed(text),
+        false => {
+            Cow::Owned(format!("{}...", text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()))
+        }
+    }
+}
+
 /// An event.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditEntry<'a> {
     /// What it is.
     pub event: EventType,
-    /// The role; `None` before a login.
-    pub user: Option<&'a str>,
+    /// Who has made it.
+    pub user: AuditUser<'a>,
     /// The client.
     pub source: Option<SocketAddr>,
     /// When it began, milliseconds since 1970.
@@ -26,6 +90,8 @@ pub struct AuditEntry<'a> {
     pub batch: Option<Uuid>,
     /// The keyspace of its statement, or of the session.
     pub keyspace: Option<&'a str>,
+    /// Whether the keyspace is only the session's: then it says nothing about the statement, and excludes nothing.
+    pub is_of_session: bool,
     /// The table or other object of its statement.
     pub scope: Option<&'a str>,
     /// The statement, and for a failure the error, without passwords.
@@ -90,6 +156,7 @@ fn push_text(text: &str, out: &mut Vec<u8>) {
 
 /// Appends a name on one line. The names of roles may have any character; one that ends the field could forge another.
 fn push_name(name: &str, out: &mut Vec<u8>) {
+    let name = &*cut_name(name);
     match name.contains('|') {
         true => push_text(&name.replace('|', "\\u{7c}"), out),
         false => push_text(name, out),
@@ -137,7 +204,7 @@ impl AuditEntry<'_> {
         let ms = self.timestamp_ms.rem_euclid(1000);
         out.extend([ms / 100, ms / 10 % 10, ms % 10].map(|digit| b'0' + digit as u8));
         out.extend_from_slice(b" FileAuditLogger.java:51 - user:");
-        push_name(self.user.unwrap_or("null"), out);
+        push_name(self.user.name().as_deref().unwrap_or("null"), out);
         out.extend_from_slice(b"|host:/");
         out.extend_from_slice(host.as_bytes());
         out.extend_from_slice(b"|source:/");
@@ -174,16 +241,28 @@ impl AuditEntry<'_> {
         }
         if is_there(&self.operation) {
             out.extend_from_slice(b"|operation:");
-            push_text(self.operation, out);
+            push_text(&self.shown_operation(), out);
         }
         out.push(b'\n');
+    }
+
+    fn shown_operation(&self) -> Cow<'_, str> {
+        match self.event {
+            EventType::LoginError | EventType::LoginSuccess => cut(self.operation, LOGIN_BYTES_MAX),
+            _ => Cow::Borrowed(self.operation),
+        }
     }
 
     fn append_head_json(&self, host: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"timestamp\":");
         push_number(self.timestamp_ms.unsigned_abs(), out);
         let source = self.source.map(|source| source.ip().to_canonical().to_string());
-        let of = [(",\"user\":", self.user), (",\"host\":", Some(host)), (",\"source\":", source.as_deref())];
+        let user = self.user.name();
+        let of = [
+            (",\"user\":", user.as_deref()),
+            (",\"host\":", Some(host)),
+            (",\"source\":", source.as_deref()),
+        ];
         push_members(&of, out);
         if let Some(source) = self.source {
             out.extend_from_slice(b",\"port\":");
@@ -193,13 +272,15 @@ impl AuditEntry<'_> {
 
     fn append_tail_json(&self, out: &mut Vec<u8>) {
         let batch = self.batch.map(|batch| batch.to_string());
+        let (keyspace, scope) = (self.keyspace.map(cut_name), self.scope.map(cut_name));
+        let operation = self.shown_operation();
         let of = [
             (",\"type\":", Some(self.event.name())),
             (",\"category\":", Some(self.event.category().name())),
             (",\"batch\":", batch.as_deref()),
-            (",\"ks\":", self.keyspace),
-            (",\"scope\":", self.scope),
-            (",\"operation\":", Some(self.operation)),
+            (",\"ks\":", keyspace.as_deref()),
+            (",\"scope\":", scope.as_deref()),
+            (",\"operation\":", Some(&*operation)),
         ];
         push_members(&of, out);
         out.extend_from_slice(b"}\n");
@@ -229,11 +310,12 @@ mod tests {
 
     const ENTRY: AuditEntry<'static> = AuditEntry {
         event: EventType::Update,
-        user: Some("cassandra"),
+        user: AuditUser::Role("cassandra"),
         source: None,
         timestamp_ms: 1_795_792_974_337,
         batch: None,
         keyspace: Some("k"),
+        is_of_session: false,
         scope: Some("t"),
         operation: "UPDATE k.t SET v = 'x\ny|z' WHERE p = 1",
     };
@@ -249,7 +331,7 @@ mod tests {
         );
         let failed = AuditEntry {
             event: EventType::LoginError,
-            user: None,
+            user: AuditUser::Nobody,
             keyspace: None,
             scope: Some(" "),
             operation: "LOGIN FAILURE",
@@ -271,12 +353,51 @@ mod tests {
 
     #[test]
     fn no_name_forges_a_field_or_a_line() {
-        let entry =
-            AuditEntry { user: Some("a|type:GRANT\nINFO"), scope: Some("roles/x|operation:y"), ..ENTRY };
+        let entry = AuditEntry {
+            user: AuditUser::Role("a|type:GRANT\nINFO"),
+            scope: Some("roles/x|operation:y"),
+            ..ENTRY
+        };
         let text = line(&entry, AuditFormat::Text);
         assert!(text.contains("user:a\\u{7c}type:GRANT INFO|host:"), "{text}");
         assert!(text.contains("|scope:roles/x\\u{7c}operation:y|operation:UPDATE"), "{text}");
         assert_eq!(text.matches('\n').count(), 1);
+    }
+
+    #[test]
+    fn no_role_is_called_as_the_server_is_and_no_name_is_long() {
+        let own = [AuditUser::Server, AuditUser::AdminSocket, AuditUser::Anonymous, AuditUser::Nobody];
+        for format in [AuditFormat::Text, AuditFormat::Json] {
+            let head = |user| line(&AuditEntry { user, ..ENTRY }, format);
+            let own = own.map(head);
+            let roles = [
+                "(server)",
+                "(admin socket)",
+                "anonymous",
+                "null",
+                " (server)",
+                "\\u{28}server)",
+                "\u{200b}(server)",
+                "(server",
+            ];
+            let roles = roles.map(|role| head(AuditUser::Role(role)));
+            for (at, role) in roles.iter().enumerate() {
+                assert!(!own.contains(role) && !role.contains("(server"), "{role}");
+                assert!(!roles[..at].contains(role), "{role}");
+            }
+            let long = "é".repeat(30_000);
+            let user = AuditUser::Role(&long);
+            let failed = AuditEntry {
+                event: EventType::LoginError,
+                user,
+                scope: Some(&long),
+                keyspace: Some(&long),
+                operation: &long,
+                ..ENTRY
+            };
+            let text = line(&failed, format);
+            assert!(text.len() < 8 * NAME_BYTES_MAX, "{}", text.len());
+        }
     }
 
     #[test]

@@ -143,10 +143,8 @@ impl Files {
 
     /// Removes the oldest rolled files until the others fit.
     fn remove_oldest(&self) -> io::Result<()> {
-        let is_rolled = |path: &PathBuf| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            name.is_some_and(|name| name.starts_with("audit-") && name.ends_with(".log"))
-        };
+        let is_rolled =
+            |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_rolled);
         let rolled: Vec<PathBuf> = self.disk.list(&self.directory)?.into_iter().filter(is_rolled).collect();
         let mut left = self.log_bytes_max;
         for path in rolled.iter().rev() {
@@ -161,6 +159,16 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Whether a file has a name that `Files::roll` gives: `audit-2026-11-29T01-02-03-004Z.log`, with a number before `.log` if
+/// there were several in a millisecond. Only such files are removed, because the folder may be one of all logs of a machine.
+fn is_rolled(name: &str) -> bool {
+    let Some(time) = name.strip_prefix("audit-").and_then(|rest| rest.strip_suffix(".log")) else {
+        return false;
+    };
+    let shape: String = time.chars().map(|char| if char.is_ascii_digit() { '0' } else { char }).collect();
+    matches!(&*shape, "0000-00-00T00-00-00-000Z" | "0000-00-00T00-00-00-000Z-000")
 }
 
 #[cfg(test)]

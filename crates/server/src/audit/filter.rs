@@ -3,7 +3,8 @@
 //! Keyspaces, categories and roles are included and excluded as in Cassandra, with one difference: failed logins,
 //! refused statements, DDL, DCL and writes to the tables of `system_auth` are written whatever keyspaces are included or excluded, and whatever categories and
 //! roles are included. In Cassandra they are dropped too, so a client hides its refused statements by `USE system`, a
-//! keyspace that is excluded by default. `excluded_categories` and `excluded_users` hide them here as well.
+//! keyspace that is excluded by default. `excluded_categories` and `excluded_users` hide them here as well. A keyspace counts only
+//! if a statement is about its data: that of the session excludes nothing.
 
 use std::collections::BTreeSet;
 
@@ -53,9 +54,21 @@ pub fn is_always_written(entry: &AuditEntry<'_>) -> bool {
     match entry.event.category() {
         Category::Ddl | Category::Dcl => true,
         Category::Auth => entry.event != EventType::LoginSuccess,
-        Category::Dml => entry.keyspace == Some(ACCESS_KEYSPACE),
+        Category::Dml => own_keyspace(entry) == Some(ACCESS_KEYSPACE),
         Category::Query | Category::Other | Category::Error | Category::Prepare => false,
     }
+}
+
+/// The keyspace that a statement is about. That of its session says nothing about it.
+fn own_keyspace<'a>(entry: &AuditEntry<'a>) -> Option<&'a str> {
+    entry.keyspace.filter(|_| !entry.is_of_session)
+}
+
+/// Whether the lists of keyspaces are asked about an event: statements that failed, USE and DESCRIBE are not about the data of a
+/// keyspace, and a batch is about those of its parts, which have entries of their own.
+fn is_of_keyspaces(event: EventType) -> bool {
+    let category = event.category();
+    event != EventType::Batch && !matches!(category, Category::Error | Category::Other)
 }
 
 impl Filter {
@@ -71,29 +84,33 @@ impl Filter {
     /// Whether an event is written.
     pub fn passes(&self, entry: &AuditEntry<'_>) -> bool {
         let category = Some(entry.event.category().name());
-        if self.categories.excludes(category) || self.users.excludes(entry.user) {
+        let user = entry.user.name();
+        let user = user.as_deref();
+        if self.categories.excludes(category) || self.users.excludes(user) {
             return false;
         }
+        let keyspace = own_keyspace(entry);
+        let is_of_others = is_of_keyspaces(entry.event)
+            && (self.keyspaces.excludes(keyspace) || self.keyspaces.leaves_out(keyspace));
         is_always_written(entry)
-            || !(self.keyspaces.excludes(entry.keyspace)
-                || self.keyspaces.leaves_out(entry.keyspace)
-                || self.categories.leaves_out(category)
-                || self.users.leaves_out(entry.user))
+            || !(is_of_others || self.categories.leaves_out(category) || self.users.leaves_out(user))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::AuditUser;
 
     fn entry<'a>(event: EventType, user: &'a str, keyspace: Option<&'a str>) -> AuditEntry<'a> {
         AuditEntry {
             event,
-            user: Some(user),
+            user: AuditUser::Role(user),
             source: None,
             timestamp_ms: 0,
             batch: None,
             keyspace,
+            is_of_session: false,
             scope: None,
             operation: "x",
         }
@@ -112,6 +129,26 @@ mod tests {
         assert!(!filter.passes(&entry(EventType::Select, "a", Some("l"))));
         assert!(!filter.passes(&entry(EventType::Select, "a", Some("m"))));
         assert!(!filter.passes(&entry(EventType::Select, "a", None)));
+    }
+
+    #[test]
+    fn the_keyspace_of_a_session_hides_nothing() {
+        let keyspaces = InOut { included: "k".to_owned(), excluded: "system".to_owned() };
+        let filter = Filter::new(&AuditOptions { keyspaces, ..AuditOptions::default() });
+        for event in
+            [EventType::Batch, EventType::Describe, EventType::UseKeyspace, EventType::RequestFailure]
+        {
+            for keyspace in ["system", "k", "l"] {
+                for is_of_session in [true, false] {
+                    let entry = AuditEntry { is_of_session, ..entry(event, "a", Some(keyspace)) };
+                    assert!(filter.passes(&entry), "{entry:?}");
+                }
+            }
+        }
+        let of_session =
+            AuditEntry { is_of_session: true, ..entry(EventType::Update, "a", Some("system_auth")) };
+        assert!(!is_always_written(&of_session));
+        assert!(!filter.passes(&entry(EventType::Update, "a", Some("system"))));
     }
 
     #[test]

@@ -1,26 +1,22 @@
 //! The audit log as servers write to it, and its switch (`AuditLogManager`).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use helenus_cql::audit::EventType;
 use helenus_host::Host;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::buffer::{AuditBuffer, HANDED_OVER_BYTES, KeptTail, LineSettings};
-use super::entry::{AuditEntry, host_text};
+use super::entry::{AuditEntry, AuditUser, LOGIN_BYTES_MAX, cut, host_text};
 use super::file::{AuditFileError, Files};
 use super::filter::{Filter, is_always_written};
 use super::options::{AuditOptions, AuditOverrides};
 use super::queue::{Counts, Queue, QueueOptions};
+use super::repeats::{Repeated, Repeats, Unwritten};
 use crate::log::Log;
-
-/// The user in lines about what the server does itself. A role may be called so too, but its lines have a client's address.
-pub const SERVER: &str = "(server)";
-/// The user in lines about what came by the admin socket.
-pub const ADMIN_SOCKET: &str = "(admin socket)";
 
 /// The port that Cassandra writes behind the node's address: that of other nodes, which does not exist here.
 const STORAGE_PORT: u16 = 7000;
@@ -84,6 +80,8 @@ pub struct Audit {
     /// Changes, with `running` locked, when the settings of lines change; never 0.
     generation: AtomicU64,
     counts: Arc<Counts>,
+    /// The failures of strangers that are not written one by one, by kind.
+    repeats: [Mutex<Repeats>; Repeated::ALL.len()],
 }
 
 impl std::fmt::Debug for Audit {
@@ -111,6 +109,7 @@ impl Audit {
             running: RwLock::new(None),
             generation: AtomicU64::new(1),
             counts: Arc::default(),
+            repeats: Default::default(),
             configured,
         };
         if audit.configured.enabled {
@@ -145,15 +144,16 @@ impl Audit {
         self.hand_over(&mut buffer);
     }
 
-    /// Writes a change of roles or rights that no statement of a client made. `who`: `SERVER` or `ADMIN_SOCKET`.
-    pub fn write_own(&self, event: EventType, who: &str, operation: &str) {
+    /// Writes a change of roles or rights that no statement of a client made.
+    pub fn write_own(&self, event: EventType, who: AuditUser<'_>, operation: &str) {
         self.write(&AuditEntry {
             event,
-            user: Some(who),
+            user: who,
             source: None,
             timestamp_ms: self.now_ms(),
             batch: None,
             keyspace: Some("system_auth"),
+            is_of_session: false,
             scope: None,
             operation,
         });
@@ -167,6 +167,9 @@ impl Audit {
         }
         if !buffer.settings.as_ref().is_some_and(|settings| settings.filter.passes(entry)) {
             return;
+        }
+        if let (Some(kind), Some(source)) = (Repeated::of(entry), entry.source) {
+            return self.write_repeated(buffer, entry, (kind, source));
         }
         if is_always_written(entry) {
             // The lines before it may be lost.
@@ -183,11 +186,79 @@ impl Audit {
         }
     }
 
+    /// Writes a failure of a stranger, or only counts it if its address has too many.
+    #[cold]
+    fn write_repeated(
+        &self,
+        buffer: &mut AuditBuffer,
+        entry: &AuditEntry<'_>,
+        (kind, source): (Repeated, SocketAddr),
+    ) {
+        let operation = &*cut(entry.operation, LOGIN_BYTES_MAX);
+        let mut over = Vec::new();
+        let written = self.repeats[kind as usize].lock().failed(source.ip(), entry.timestamp_ms, &mut over);
+        self.hand_over(buffer);
+        self.append_unwritten(buffer, kind, &over);
+        match written {
+            Some(0) => buffer.append(&AuditEntry { operation, ..*entry }, None),
+            Some(unwritten) => {
+                let operation = format!("{}; {operation}", kind.unwritten_text(unwritten));
+                buffer.append(&AuditEntry { operation: &operation, ..*entry }, None);
+            }
+            None => {}
+        }
+        if buffer.count > 0 {
+            self.put(buffer, true);
+        }
+    }
+
+    /// Appends the numbers of failures that were not written.
+    fn append_unwritten(&self, buffer: &mut AuditBuffer, kind: Repeated, unwritten: &[Unwritten]) {
+        for (address, count) in unwritten {
+            buffer.append(
+                &AuditEntry {
+                    event: kind.event(),
+                    user: AuditUser::Nobody,
+                    source: Some(SocketAddr::new(*address, 0)),
+                    timestamp_ms: self.now_ms(),
+                    batch: None,
+                    keyspace: None,
+                    is_of_session: false,
+                    scope: None,
+                    operation: &kind.unwritten_text(*count),
+                },
+                None,
+            );
+        }
+    }
+
+    /// Writes what is left to write about failures before a log ends.
+    fn end_repeats(&self, running: &Running) {
+        let mut buffer = AuditBuffer::default();
+        buffer.settings = Some(Arc::clone(&running.settings));
+        buffer.generation = self.generation.load(Ordering::Acquire);
+        for kind in Repeated::ALL {
+            let unwritten = self.repeats[kind as usize].lock().end();
+            self.append_unwritten(&mut buffer, kind, &unwritten);
+        }
+        if buffer.count > 0 {
+            running.queue.put(&buffer.lines, buffer.count, true);
+        }
+    }
+
     /// Gives the lines of a thread's buffer to the queue. Called before the answers to their requests are sent.
     #[inline]
     pub fn hand_over(&self, buffer: &mut AuditBuffer) {
         if buffer.count > 0 {
             self.put(buffer, false);
+        }
+    }
+
+    /// Does the same if they are many: before the lines of a failure are appended, which stay until the end of the request. All
+    /// lines so far are of earlier requests.
+    pub fn hand_over_many(&self, buffer: &mut AuditBuffer) {
+        if buffer.lines.len() >= HANDED_OVER_BYTES {
+            self.hand_over(buffer);
         }
     }
 
@@ -229,9 +300,10 @@ impl Audit {
         // Locked all the time: lines of requests that run now wait for the new log. The lock on the folder is one, so the old
         // log ends before the new one begins.
         let mut running = self.running.write();
-        let before = running.take().map(|Running { options, queue, .. }| {
-            queue.close();
-            options
+        let before = running.take().map(|before| {
+            self.end_repeats(&before);
+            before.queue.close();
+            before.options
         });
         let started = self.start(options);
         let (now, result) = match started {
@@ -246,8 +318,9 @@ impl Audit {
     /// Switches the log off. All lines so far are written.
     pub fn disable(&self) {
         let mut running = self.running.write();
-        if let Some(Running { queue, .. }) = running.take() {
-            queue.close();
+        if let Some(before) = running.take() {
+            self.end_repeats(&before);
+            before.queue.close();
         }
         self.set(&mut running, None);
     }
@@ -256,6 +329,23 @@ impl Audit {
         self.is_on.store(now.is_some(), Ordering::Relaxed);
         *running = now;
         self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Why no statement may run now: lines cannot be written, and `block` asks that none is lost. The text says what to do.
+    #[inline]
+    pub fn refusal(&self) -> Option<String> {
+        self.counts.is_blocked.load(Ordering::Relaxed).then(|| self.blocked_text())
+    }
+
+    #[cold]
+    fn blocked_text(&self) -> String {
+        let options = self.options();
+        let directory = self.directory(&options).unwrap_or_default();
+        format!(
+            "The audit log cannot be written, so no statement is run: make room for it in {}, or switch it off with helenus admin \
+             disableauditlog, or set block: false in audit_logging_options",
+            directory.display()
+        )
     }
 
     /// The numbers of lines.

@@ -3,10 +3,13 @@
 //! Threads that answer requests put formatted lines in, many at a time; one thread takes all that are there and writes
 //! them. A full queue makes requests wait (`block: true`) or loses their lines, which are counted. Lines that must not be
 //! lost always wait.
-//! What the disk refuses is lost, counted and logged: a full disk stops no client, as in Cassandra.
+//!
+//! Lines that the disk refuses are kept and written again with `block: true`: no line is lost, so that statements are refused from
+//! then on (`Audit::refusal`), until the disk takes lines. In Cassandra the option is about a full queue alone, and what its disk
+//! refuses is lost. With `block: false` they are lost here too, counted and logged.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use parking_lot::{Condvar, Mutex};
@@ -16,6 +19,8 @@ use crate::log::{Entry, Level, Log};
 
 /// Bytes that are written at once, without waiting for more.
 const WRITTEN_AT_ONCE_BYTES: usize = 256 << 10;
+/// The pause before lines that the disk has refused are written again.
+const RETRIED_NS: u64 = 500_000_000;
 /// Capacity of a buffer that is kept.
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -28,6 +33,8 @@ pub struct Counts {
     pub dropped: AtomicU64,
     /// Lost because the disk refused them.
     pub failed: AtomicU64,
+    /// Lines wait that the disk has refused, and none may be lost.
+    pub is_blocked: AtomicBool,
 }
 
 /// What a queue keeps to.
@@ -78,7 +85,13 @@ impl Queue {
             clock: Arc::clone(&host.clock),
             counts: Arc::clone(counts),
         });
-        let writer = Writer { inner: Arc::clone(&inner), files, log: Arc::clone(log), spare: Vec::new() };
+        let writer = Writer {
+            inner: Arc::clone(&inner),
+            files,
+            log: Arc::clone(log),
+            spare: Vec::new(),
+            refused: None,
+        };
         Queue { inner, task: host.tasks.start("audit", Box::new(writer)) }
     }
 
@@ -86,8 +99,19 @@ impl Queue {
     pub fn put(&self, new: &[u8], new_count: u64, must_stay: bool) {
         let Inner { options, state, room, clock, counts } = &*self.inner;
         let mut state = state.lock();
+        if counts.is_blocked.load(Ordering::Relaxed)
+            && state.lines.len() > options.bytes_max.saturating_mul(2)
+        {
+            // More than requests under way can have.
+            counts.dropped.fetch_add(new_count, Ordering::Relaxed);
+            return;
+        }
         // Lines that are longer than the queue have it alone.
-        while !state.lines.is_empty() && state.lines.len() + new.len() > options.bytes_max {
+        // While the disk refuses lines, requests are refused before they have any. Those under way do not wait for the disk.
+        while !state.lines.is_empty()
+            && state.lines.len() + new.len() > options.bytes_max
+            && !counts.is_blocked.load(Ordering::Relaxed)
+        {
             if !options.blocks && !must_stay {
                 counts.dropped.fetch_add(new_count, Ordering::Relaxed);
                 return;
@@ -124,10 +148,24 @@ struct Writer {
     log: Arc<Log>,
     /// The buffer that the next lines will take.
     spare: Vec<u8>,
+    /// Lines that the disk has refused, and their number.
+    refused: Option<(Vec<u8>, u64)>,
 }
 
 impl Worker for Writer {
     fn step(&mut self) -> Next {
+        if let Some((lines, count)) = self.refused.take() {
+            let is_closing = self.inner.state.lock().is_closing;
+            match self.files.append(&lines, self.inner.clock.wall_us()) {
+                Ok(()) => self.written_again(count),
+                Err(error) if is_closing => self.lost(&error, count),
+                Err(_) => {
+                    self.refused = Some((lines, count));
+                    return Next::WaitAtMost(RETRIED_NS);
+                }
+            }
+            return Next::Again;
+        }
         let (lines, count) = {
             let mut state = self.inner.state.lock();
             if state.lines.is_empty() {
@@ -135,8 +173,9 @@ impl Worker for Writer {
                     return Next::Wait;
                 }
                 if let Err(error) = self.files.sync() {
-                    self.complain(&error, 0);
+                    self.lost(&error, 0);
                 }
+                self.inner.counts.is_blocked.store(false, Ordering::Relaxed);
                 return Next::Done;
             }
             let waited_ns = self.inner.clock.coarse_ns().saturating_sub(state.since_ns);
@@ -159,7 +198,13 @@ impl Worker for Writer {
             Ok(()) => {
                 self.inner.counts.written.fetch_add(count, Ordering::Relaxed);
             }
-            Err(error) => self.complain(&error, count),
+            Err(error) if self.inner.options.blocks => {
+                self.refused(&error, count);
+                self.refused = Some((lines, count));
+                self.inner.room.notify_all();
+                return Next::WaitAtMost(RETRIED_NS);
+            }
+            Err(error) => self.lost(&error, count),
         }
         self.spare = lines;
         self.spare.clear();
@@ -169,8 +214,27 @@ impl Worker for Writer {
 }
 
 impl Writer {
+    /// Tells that statements are refused until lines can be written.
     #[cold]
-    fn complain(&self, error: &std::io::Error, count: u64) {
+    fn refused(&self, error: &std::io::Error, count: u64) {
+        self.inner.counts.is_blocked.store(true, Ordering::Relaxed);
+        let text = format!(
+            "the audit log cannot be written, so statements are refused until it can (block: true); {count} of its lines wait: {error}"
+        );
+        let entry = Entry::new("audit_blocked", text).with("lines", count);
+        self.log.write(Level::Error, &entry);
+    }
+
+    #[cold]
+    fn written_again(&self, count: u64) {
+        self.inner.counts.written.fetch_add(count, Ordering::Relaxed);
+        self.inner.counts.is_blocked.store(false, Ordering::Relaxed);
+        let text = "the audit log is written again, and statements are run; no line was lost";
+        self.log.write(Level::Warn, &Entry::new("audit_written_again", text));
+    }
+
+    #[cold]
+    fn lost(&self, error: &std::io::Error, count: u64) {
         self.inner.counts.failed.fetch_add(count, Ordering::Relaxed);
         let text = format!("the audit log cannot be written, and {count} of its lines are lost: {error}");
         let entry = Entry::new("audit_failed", text).with("lines", count);
@@ -194,6 +258,32 @@ mod tests {
         let counts = Arc::<Counts>::default();
         let options = QueueOptions { bytes_max: 1000, blocks, flush_ns: 100_000_000 };
         (Queue::start(&host, files, options, (&counts, &log)), counts)
+    }
+
+    #[test]
+    fn a_full_disk_loses_no_line_where_requests_may_wait_and_is_said() {
+        for blocks in [true, false] {
+            let machine = Machine::new(1);
+            let (queue, counts) = queue(&machine, blocks);
+            machine.set_capacity(10);
+            queue.put(&[b'a'; 200], 2, true);
+            let failed = || counts.failed.load(Ordering::Relaxed);
+            let is_blocked = || counts.is_blocked.load(Ordering::Relaxed);
+            machine.run_until_idle();
+            assert_eq!((is_blocked(), failed()), (blocks, if blocks { 0 } else { 2 }));
+            // Those of requests that were under way do not wait, however many they are.
+            if blocks {
+                (0..10).for_each(|_| queue.put(&[b'b'; 200], 1, false));
+                machine.run_until_idle();
+            }
+            machine.set_capacity(1 << 20);
+            machine.advance(RETRIED_NS);
+            machine.run_until_idle();
+            assert!(!is_blocked());
+            queue.close();
+            assert_eq!(counts.written.load(Ordering::Relaxed), if blocks { 12 } else { 0 });
+            assert_eq!(failed(), if blocks { 0 } else { 2 });
+        }
     }
 
     #[test]

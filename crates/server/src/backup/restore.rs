@@ -6,14 +6,17 @@
 use std::path::Path;
 
 use helenus_cql::{LocalBackend, Renames, RestoreRequest};
-use helenus_engine::CheckedName;
 use helenus_engine::import::{FindOptions, ImportOptions, ImportProgress, SourceDisk};
+use helenus_engine::{CheckedName, uuid_of_name};
 use helenus_host::Disk;
 
 use super::archive::Archive;
 use super::journal::Journal;
 use super::manifest::BackupManifest;
 use super::order::{RestoreOrder, Restored, RestoredTable};
+
+/// Suffix of the folder into which an archive is unpacked.
+const UNPACKED: &str = ".unpacked";
 
 /// Restores a backup, a directory or an archive on the disk `from`. `database` is the database's directory, or `None`
 /// in memory.
@@ -44,12 +47,15 @@ pub fn restore(
     let archive = Archive::open(&**from, &order.directory)?;
     know(&archive.manifest, names)?;
     let folder = match database {
-        Some(directory) => directory.join("restore").join("unpacked"),
+        Some(directory) => {
+            let place = directory.join("restore");
+            remove_left(&**from, &place).map_err(|error| format!("{}: {error}", place.display()))?;
+            place.join(format!("{}{UNPACKED}", uuid::Uuid::new_v4()))
+        }
         // A random name, so that no other user can have put anything there.
         None => std::env::temp_dir().join(format!("helenus-restore-{}", uuid::Uuid::new_v4())),
     };
     let wrong = |error: std::io::Error| format!("{}: {error}", folder.display());
-    remove_all(&**from, &folder).map_err(wrong)?;
     let unpacked = archive.unpack(&**from, &folder, names, progress);
     let restored = unpacked.and_then(|()| {
         let order = RestoreOrder { directory: folder.clone(), ..order.clone() };
@@ -60,6 +66,19 @@ pub fn restore(
     let restored =
         restored.map_err(|text| text.replace(&place, &format!("{}: ", order.directory.display())))?;
     removed.map(|()| restored)
+}
+
+/// Removes what interrupted restores have unpacked, and nothing else: the owner of the folder may keep other files in it.
+fn remove_left(disk: &dyn Disk, place: &Path) -> std::io::Result<()> {
+    if !disk.is_dir(place) {
+        return Ok(());
+    }
+    for path in disk.list(place)? {
+        if uuid_of_name(&path, UNPACKED).is_some() && !disk.is_link(&path) {
+            remove_all(disk, &path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The manifest of a backup, a directory or an archive.
@@ -147,4 +166,29 @@ fn know(manifest: &BackupManifest, (keyspace, table): (Option<&str>, Option<&str
         manifest.tables.iter().map(|of| format!("{}.{}", of.keyspace, of.table)).collect();
     let asked = [keyspace, table].into_iter().flatten().collect::<Vec<_>>().join(".");
     Err(format!("the backup has no {asked}; it has: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_restore_s_files_are_removed_and_no_others() {
+        let disk = helenus_host::sim::Machine::new(1).host().disk;
+        let id = "0b1c5c0e-5d0f-4a52-9d5c-0d8f6b1f3a11";
+        let left = format!("/q/restore/{id}.unpacked/ks/x");
+        let of_others = [
+            "/q/restore/unpacked/x".to_owned(),
+            format!("/q/restore/{id}/x"),
+            "/q/restore/a.unpacked/x".to_owned(),
+        ];
+        for path in of_others.iter().chain([&left]) {
+            disk.create_dir_all(Path::new(path).parent().unwrap()).unwrap();
+            disk.create(Path::new(path)).unwrap();
+        }
+        remove_left(&*disk, Path::new("/q/restore")).unwrap();
+        assert!(!disk.exists(Path::new(&format!("/q/restore/{id}.unpacked"))));
+        assert!(of_others.iter().all(|path| disk.exists(Path::new(path))));
+        remove_left(&*disk, Path::new("/q/nothing")).unwrap();
+    }
 }

@@ -40,7 +40,7 @@ impl Yaml {
         }
     }
 
-    /// The value as shown in errors.
+    /// The value as one text.
     pub fn text(&self) -> String {
         match self {
             Yaml::Null => "null".to_owned(),
@@ -52,6 +52,23 @@ impl Yaml {
             Yaml::Map(map) => {
                 let entries: Vec<_> =
                     map.iter().map(|(key, value)| format!("{key}: {}", value.text())).collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+        }
+    }
+
+    /// The value as shown in errors. The values of a map are left out: a password may be among them, as where a line is indented that
+    /// should not be.
+    pub fn shown(&self) -> String {
+        match self {
+            Yaml::Null | Yaml::Scalar(_) => self.text(),
+            Yaml::List(items) => {
+                let items: Vec<_> = items.iter().map(Yaml::shown).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Yaml::Map(map) => {
+                let value = |value: &Yaml| if *value == Yaml::Null { "null" } else { "..." };
+                let entries: Vec<_> = map.iter().map(|(key, of)| format!("{key}: {}", value(of))).collect();
                 format!("{{{}}}", entries.join(", "))
             }
         }
@@ -113,10 +130,11 @@ fn syntax(text: &str, line: Option<usize>) -> (Option<usize>, String) {
     let is_without_colon = |line: &str| {
         !line.contains(": ") && !line.trim_end().ends_with(':') && !line.trim().starts_with("- ")
     };
-    if let Some((at, found)) = content.iter().find(|(_, line)| is_without_colon(line)) {
+    if let Some((at, _)) = content.iter().find(|(_, line)| is_without_colon(line)) {
         return (
             Some(*at),
-            format!("{} is neither a key with its value nor an item of a list; {EXPECTED}", shown(found)),
+            // The line may be a key of PEM or a password, so it is not shown.
+            format!("this line is neither a key with its value nor an item of a list; {EXPECTED}"),
         );
     }
     let indent = |line: &str| line.len() - line.trim_start().len();
@@ -131,15 +149,6 @@ fn syntax(text: &str, line: Option<usize>) -> (Option<usize>, String) {
             ),
         ),
         _ => (Some(line), format!("not YAML; {EXPECTED}")),
-    }
-}
-
-/// A line of the file for an error: its beginning.
-fn shown(line: &str) -> String {
-    let line = line.trim();
-    match line.char_indices().nth(40) {
-        Some((end, _)) => format!("{:?} ...", line.get(..end).unwrap_or_default()),
-        None => format!("{line:?}"),
     }
 }
 

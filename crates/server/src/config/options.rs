@@ -34,6 +34,9 @@ const COUNT: Kind = Kind::Integer { min: -1, max: i64::MAX };
 const PERCENT: Kind = Kind::Integer { min: -1, max: 100 };
 const TIMEOUT: Kind = Kind::Duration { min_ms: 10 };
 
+/// Costs of hashes of passwords that may be chosen (`helenus_cql::PASSWORD_COSTS`).
+const PASSWORD_COSTS: &[&str] = &["10", "11", "12", "13", "14"];
+
 macro_rules! options {
     ($($key:literal, $flag:expr, $kind:expr, $default:literal, [$($old:literal $unit:literal),*], $help:literal;)*) => {
         /// All options, in the order of help and docs.
@@ -82,10 +85,13 @@ options! {
     "cidr_groups_cache_refresh_interval", None, Kind::Integer { min: 1, max: 525_600 }, "5", [],
         "How many minutes a change of system_auth.cidr_groups may go unnoticed; helenus admin reloadcidrgroupscache takes it over at once.";
     "password_file", Some("password-file"), Kind::Path, "none", [],
-        "File whose first line becomes the password of the role cassandra at each start; the role is made if it is not there. \
-         Turns PasswordAuthenticator on.";
+        "File whose first line is the password with which the role cassandra is made, or which it gets in place of the default one. A \
+         password that was changed since is kept, with a warning. Turns PasswordAuthenticator on.";
     "password_role", None, Kind::Text, "cassandra", [],
-        "The role whose password password_file has. It is made a superuser if it is not there; then there is no role cassandra.";
+        "The role whose password password_file has. In a new database it is made, as a superuser, and then there is no role cassandra. One that is there is not raised, and none is made where a superuser can log in.";
+    "password_cost", None, Kind::Choice(PASSWORD_COSTS), "10", [],
+        "The cost of new hashes of passwords (bcrypt). Each step doubles the time of a login's check: 10 takes some 60 ms of a core, 14 a second. \
+         A login whose stored hash has another cost stores it again with this one.";
     "allow_default_password", Some("allow-default-password"), Kind::Boolean, "false", [],
         "Accept the default password of the role cassandra from other machines too, as Cassandra does. For tests.";
     "insecure_no_login", Some("insecure-no-login"), Kind::Boolean, "false", [],
@@ -188,6 +194,9 @@ options! {
         "PEM file of the private key, where tls_cert has only certificates.";
     "tls_client_ca", Some("tls-client-ca"), Kind::Path, "off", [],
         "PEM file of certificates: clients must show a certificate that one of these has signed.";
+    "tls_client_crl", Some("tls-client-crl"), Kind::Path, "off", [],
+        "PEM file of lists of revoked certificates, for clients' certificates: a list that is valid now of each authority. With \
+         tls_client_ca, or require_client_auth in client_encryption_options.";
     "tls_optional", Some("tls-optional"), Kind::Boolean, "false", [],
         "Serve connections in the clear beside those by TLS, on the same port.";
     "start_rpc", None, Kind::Boolean, "false", [],
@@ -239,6 +248,9 @@ options! {
     "http_hosts", None, Kind::Words, "[]", [],
         "Names by which the HTTP port may be asked for, besides localhost and addresses of the loopback: other values of Host are \
          refused where it listens on the loopback, or where names are given. * for any.";
+    "http_system_tables", None, Kind::Boolean, "false", [],
+        "Whether /metrics has figures of each table of the system too, some 2,700 lines more. Figures of the whole server count \
+         them in any case.";
     "rpc_keepalive", None, Kind::Boolean, "true", [],
         "Ask the system to notice clients that are gone.";
     "available_processors", None, Kind::Integer { min: -1, max: 1024 }, "-1", [],
@@ -408,6 +420,7 @@ const OWN_KEYS: &[&str] = &[
     "http",
     "http_hosts",
     "http_request_timeout",
+    "http_system_tables",
     "http_tls",
     "insecure_no_login",
     "listen",
@@ -417,6 +430,7 @@ const OWN_KEYS: &[&str] = &[
     "memory",
     "memory_limit",
     "native_shard_aware_transport_port",
+    "password_cost",
     "password_file",
     "password_role",
     "rack",
@@ -426,6 +440,7 @@ const OWN_KEYS: &[&str] = &[
     "skip_damaged_log",
     "tls_cert",
     "tls_client_ca",
+    "tls_client_crl",
     "tls_key",
     "tls_optional",
     "tombstone_purge_grace",

@@ -458,6 +458,10 @@ impl<'a> Read<'a> {
             credentials_validity: self
                 .duration("credentials_validity")
                 .unwrap_or(default.credentials_validity),
+            password_cost: self
+                .text("password_cost")
+                .and_then(|cost| cost.parse().ok())
+                .unwrap_or(default.password_cost),
             allows_default_password: self.boolean("allow_default_password").unwrap_or(false),
             ..default
         })
@@ -560,6 +564,17 @@ impl<'a> Read<'a> {
     }
 
     fn encryption(&self) -> Result<EncryptionOptions, ConfigError> {
+        let mut options = self.encryption_without_lists()?;
+        options.revocation_lists = self.text("tls_client_crl").map(str::to_owned);
+        if options.revocation_lists.is_some() && options.client_certificates == ClientCertificates::NotAsked {
+            let reason = "clients are not asked for certificates that could be revoked; give tls_client_ca, or require_client_auth \
+                          in client_encryption_options";
+            return Err(ConfigError::Conflict { first: "tls_client_crl", second: "tls_client_ca", reason });
+        }
+        Ok(options)
+    }
+
+    fn encryption_without_lists(&self) -> Result<EncryptionOptions, ConfigError> {
         let in_file = match self.settings.get("client_encryption_options") {
             Some(Value::Encryption(options)) => Some(&**options),
             _ => None,
@@ -630,6 +645,7 @@ impl<'a> Read<'a> {
             request_timeout: self.duration("http_request_timeout").unwrap_or(default.request_timeout),
             hosts: names.filter(|name| !name.is_empty()).map(str::to_owned).collect(),
             asks_for_login: is_beyond && takes_passwords && !is_open,
+            system_tables: self.boolean("http_system_tables").unwrap_or(false),
             ..default
         }
     }

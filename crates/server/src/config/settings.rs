@@ -10,6 +10,9 @@ use super::options::{OPTIONS, OptionSpec, option};
 use super::value::{Kind, Value};
 use crate::similar;
 
+/// Stands for a value in errors that may have a password.
+pub(super) const HIDDEN: &str = "its value";
+
 /// Why a configuration is refused. The text states what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -102,6 +105,20 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The error without a value that stands on several lines of the file: YAML takes an indented line to the value before it, and that
+    /// line may have a password.
+    fn without_other_lines(mut self, file: &str) -> ConfigError {
+        if let ConfigError::WrongValue { value, .. } | ConfigError::Guarded { value, .. } = &mut self {
+            let is_one_scalar = !value.starts_with(['[', '{']);
+            if is_one_scalar && !file.lines().any(|line| line.contains(&**value)) {
+                HIDDEN.clone_into(value);
+            }
+        }
+        self
+    }
+}
+
 /// Values by key, from a file and the command line. The command line has precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -133,7 +150,7 @@ impl Settings {
     /// No such key, or the option does not take the value.
     pub fn set_key(&mut self, text: &str) -> Result<(), ConfigError> {
         let Some((key, value)) = text.split_once('=') else {
-            let (name, value) = ("--set".to_owned(), text.to_owned());
+            let (name, value) = ("--set".to_owned(), HIDDEN.to_owned());
             return Err(ConfigError::WrongValue { name, value, allowed: "KEY=VALUE".to_owned() });
         };
         let Some(option) = option(key) else {
@@ -156,7 +173,8 @@ impl Settings {
         };
         let yaml = |(line, problem)| at(line, ConfigError::Yaml { problem });
         for (key, value) in Yaml::read(text).map_err(yaml)? {
-            self.take(&key, &value).map_err(|error| at(line_of(text, &key), error))?;
+            self.take(&key, &value)
+                .map_err(|error| at(line_of(text, &key), error.without_other_lines(text)))?;
         }
         Ok(())
     }
@@ -191,7 +209,8 @@ impl Settings {
             Yaml::Null => return Ok(()),
             Yaml::List(items) if found.key == "data_file_directories" => match items.as_slice() {
                 [] => return Ok(()),
-                [one] => one.text(),
+                [Yaml::Scalar(one)] => one.clone(),
+                [other] => return Err(wrong(found, key.to_owned(), other.shown())),
                 several => return Err(ConfigError::SeveralDirectories { count: several.len() }),
             },
             Yaml::Scalar(text) => text.clone(),
@@ -199,9 +218,9 @@ impl Settings {
                 items.iter().map(Yaml::text).collect::<Vec<_>>().join(",")
             }
             Yaml::Map(_) | Yaml::List(_) if matches!(found.kind, Kind::Class(_)) => {
-                class_name(value).ok_or_else(|| wrong(found, key.to_owned(), value.text()))?
+                class_name(value).ok_or_else(|| wrong(found, key.to_owned(), value.shown()))?
             }
-            Yaml::List(_) | Yaml::Map(_) => return Err(wrong(found, key.to_owned(), value.text())),
+            Yaml::List(_) | Yaml::Map(_) => return Err(wrong(found, key.to_owned(), value.shown())),
         };
         if found.key == "authenticator"
             && let Some(validator) = parameter(value, "validator_class_name")
@@ -259,7 +278,7 @@ impl Settings {
     }
 
     /// The value of `key`, if one was given.
-    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&Value> {
         debug_assert!(option(key).is_some(), "no option {key} in the table");
         self.from_flags.get(key).or_else(|| self.values.get(key))
     }
@@ -290,8 +309,10 @@ impl Settings {
 
 /// Parses the value of a flag or of a key of our own.
 fn parse_own(option: &OptionSpec, name: String, text: &str) -> Result<Value, ConfigError> {
-    let wrong =
-        || ConfigError::WrongValue { name, value: text.to_owned(), allowed: option.kind.allowed_own() };
+    let wrong = || {
+        let value = if option.kind == Kind::Encryption { HIDDEN } else { text };
+        ConfigError::WrongValue { name, value: value.to_owned(), allowed: option.kind.allowed_own() }
+    };
     option.kind.parse_own(text).ok_or_else(wrong)
 }
 
@@ -301,6 +322,8 @@ pub(super) fn parse(option: &OptionSpec, name: String, text: &str) -> Result<Val
 
 fn wrong(option: &OptionSpec, name: String, value: String) -> ConfigError {
     let allowed = if option.is_own() { option.kind.allowed_own() } else { option.kind.allowed() };
+    // Nothing of `client_encryption_options` is shown: passwords of key stores are among its values.
+    let value = if option.kind == Kind::Encryption { HIDDEN.to_owned() } else { value };
     ConfigError::WrongValue { name, value, allowed }
 }
 
@@ -357,16 +380,21 @@ fn refuse_guarded(key: &str, value: &Yaml) -> Result<bool, ConfigError> {
 
 fn check_guarded(guarded: &'static Guarded, value: &Yaml) -> Result<(), ConfigError> {
     // `authenticator: X` and `authenticator: {class_name: X}` are equivalent.
+    let class = class_name(value);
     let text = match value {
         Yaml::Null => return Ok(()),
-        other => class_name(other).unwrap_or_else(|| other.text()),
+        other => class.clone().unwrap_or_else(|| other.text()),
     };
     let lower = text.to_ascii_lowercase();
     let last = lower.rsplit('.').next().unwrap_or_default();
     if guarded.harmless.contains(&last) {
         return Ok(());
     }
-    Err(ConfigError::Guarded { key: guarded.key, value: text, reason: guarded.reason })
+    Err(ConfigError::Guarded {
+        key: guarded.key,
+        value: class.unwrap_or_else(|| value.shown()),
+        reason: guarded.reason,
+    })
 }
 
 /// The known key that was probably meant.

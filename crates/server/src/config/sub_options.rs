@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::Yaml;
-use super::settings::ConfigError;
+use super::settings::{ConfigError, HIDDEN};
 use super::value::{Kind, Value};
 
 /// One option of such a map.
@@ -20,10 +20,13 @@ pub struct SubOption<'a> {
 impl SubOption<'_> {
     /// The error of a value that the option does not take. It shows no password and no key.
     pub fn wrong(&self, allowed: &str) -> ConfigError {
-        let is_secret = self.key.contains("password") || self.key == "ssl_context_factory";
+        let is_of_tls = self.map == "client_encryption_options";
+        let is_scalar = matches!(self.value, Yaml::Null | Yaml::Scalar(_));
+        let is_secret =
+            is_of_tls && !is_scalar || self.key.contains("password") || self.key == "ssl_context_factory";
         ConfigError::WrongValue {
             name: format!("{}.{}", self.map, self.key),
-            value: if is_secret { "its value".to_owned() } else { self.value.text() },
+            value: if is_secret { HIDDEN.to_owned() } else { self.value.shown() },
             allowed: allowed.to_owned(),
         }
     }

@@ -5,9 +5,11 @@
 //! number below that of connections.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use helenus_logins::network_of;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -45,21 +47,29 @@ impl Progress {
     }
 }
 
-/// The number of streams of each role that has some.
-type RoleCounts = Arc<Mutex<HashMap<String, usize>>>;
+/// Who has a stream: a role, or where nobody logs in, a network (`network_of`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Reader {
+    Role(String),
+    Network(IpAddr),
+}
 
-/// The places for streams. There are fewer than connections, so that streams, which last, leave room for others. A role has at
+/// The number of streams of each reader that has some.
+type Counts = Arc<Mutex<HashMap<Reader, usize>>>;
+
+/// The places for streams. There are fewer than connections, so that streams, which last, leave room for others. A reader has at
 /// most half of them, so that one leaves room for others too.
 pub(super) struct Streams {
     places: Arc<Semaphore>,
-    of_role_max: usize,
-    of_roles: RoleCounts,
+    of_reader_max: usize,
+    of_readers: Counts,
 }
 
 /// The place of a stream, until dropped.
 pub(super) struct StreamPlace {
     progress: Arc<Progress>,
-    of_role: Option<(String, RoleCounts)>,
+    reader: Reader,
+    of_readers: Counts,
     _place: OwnedSemaphorePermit,
 }
 
@@ -69,49 +79,51 @@ impl Streams {
         let places = (connections_max / 2).max(1);
         Streams {
             places: Arc::new(Semaphore::new(places)),
-            of_role_max: places.div_ceil(2),
-            of_roles: Arc::default(),
+            of_reader_max: places.div_ceil(2),
+            of_readers: Arc::default(),
         }
     }
 
-    /// A place for a stream on a connection of this role, if there are logins.
+    /// A place for a stream on a connection of this client and role, if there are logins.
     ///
     /// # Errors
-    /// All places are taken, or all that the role may have; what to do, in words.
-    pub fn take(&self, progress: &Arc<Progress>, role: Option<&str>) -> Result<StreamPlace, String> {
+    /// All places are taken, or all that the reader may have; what to do, in words.
+    pub fn take(
+        &self,
+        progress: &Arc<Progress>,
+        (client, role): (IpAddr, Option<&str>),
+    ) -> Result<StreamPlace, String> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             "too many streams of changes are open; close one, or try again later\n".to_owned()
         })?;
-        let of_role = match role {
-            None => None,
-            Some(role) => {
-                let mut of_roles = self.of_roles.lock();
-                let count = of_roles.entry(role.to_owned()).or_default();
-                if *count >= self.of_role_max {
-                    let most = self.of_role_max;
-                    return Err(format!(
-                        "role {role} has {most} streams of changes open, its most; close one\n"
-                    ));
-                }
-                *count += 1;
-                Some((role.to_owned(), Arc::clone(&self.of_roles)))
-            }
-        };
+        let reader =
+            role.map_or_else(|| Reader::Network(network_of(client)), |role| Reader::Role(role.to_owned()));
+        let mut of_readers = self.of_readers.lock();
+        let count = of_readers.entry(reader.clone()).or_default();
+        if *count >= self.of_reader_max {
+            let most = self.of_reader_max;
+            let shown = match &reader {
+                Reader::Role(role) => format!("role {role}"),
+                Reader::Network(network) => format!("{network}"),
+            };
+            return Err(format!("{shown} has {most} streams of changes open, its most; close one\n"));
+        }
+        *count += 1;
+        drop(of_readers);
         progress.stage.store(STREAMS, Ordering::Relaxed);
-        Ok(StreamPlace { progress: Arc::clone(progress), of_role, _place: place })
+        let of_readers = Arc::clone(&self.of_readers);
+        Ok(StreamPlace { progress: Arc::clone(progress), reader, of_readers, _place: place })
     }
 }
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
         self.progress.stage.store(ASKED, Ordering::Relaxed);
-        if let Some((role, of_roles)) = &self.of_role {
-            let mut of_roles = of_roles.lock();
-            if let Some(count) = of_roles.get_mut(role) {
-                *count -= 1;
-                if *count == 0 {
-                    of_roles.remove(role);
-                }
+        let mut of_readers = self.of_readers.lock();
+        if let Some(count) = of_readers.get_mut(&self.reader) {
+            *count -= 1;
+            if *count == 0 {
+                of_readers.remove(&self.reader);
             }
         }
     }
@@ -155,22 +167,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_leaves_places_to_others() {
-        let streams = Streams::of(8);
-        let progress = Arc::new(Progress::default());
-        let mut of_one: Vec<_> =
-            (0..2).map(|_| streams.take(&progress, Some("one")).expect("a place")).collect();
-        assert!(
-            streams.take(&progress, Some("one")).err().expect("a refusal").contains("role one has 2 streams")
-        );
-        let of_other = streams.take(&progress, Some("other")).expect("a place");
-        of_one.pop();
-        of_one.push(streams.take(&progress, Some("one")).expect("its place again"));
-        let last = streams.take(&progress, None).expect("the last place");
-        assert!(
-            streams.take(&progress, Some("third")).err().expect("a refusal").contains("too many streams")
-        );
-        drop((of_one, of_other, last));
-        assert!(streams.of_roles.lock().is_empty());
+    fn a_role_or_a_network_without_logins_leaves_places_to_others() {
+        let here: IpAddr = "2001:db8::1".parse().expect("an address");
+        let beside: IpAddr = "2001:db8::2".parse().expect("an address");
+        let elsewhere: IpAddr = "10.0.0.1".parse().expect("an address");
+        for (one, same, other, third, shown) in [
+            (
+                (here, Some("one")),
+                (elsewhere, Some("one")),
+                (here, Some("other")),
+                (here, Some("third")),
+                "role one has 2",
+            ),
+            ((here, None), (beside, None), (elsewhere, None), (here, Some("one")), "2001:db8:: has 2"),
+        ] {
+            let streams = Streams::of(8);
+            let progress = Arc::new(Progress::default());
+            let mut of_one: Vec<_> =
+                [one, same].map(|of| streams.take(&progress, of).expect("a place")).into_iter().collect();
+            assert!(streams.take(&progress, same).err().expect("a refusal").contains(shown));
+            let of_other = streams.take(&progress, other).expect("a place");
+            of_one.pop();
+            of_one.push(streams.take(&progress, one).expect("its place again"));
+            let last = streams.take(&progress, other).expect("the last place");
+            assert!(streams.take(&progress, third).err().expect("a refusal").contains("too many streams"));
+            drop((of_one, of_other, last));
+            assert!(streams.of_readers.lock().is_empty());
+        }
     }
 }

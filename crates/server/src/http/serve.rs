@@ -12,35 +12,42 @@ use std::time::Duration;
 
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use helenus_tls::{Policy, ServerTls};
-use http_body_util::{Either, Full};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::Either;
+use hyper::body::Incoming;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::body::TextBody;
 use super::changes::{CHANGES, EVENT_STREAM, EventStream, changes};
 use super::connections::{Connections, Progress, Streams};
 use super::health::{health, readiness};
 use super::hosts::KnownHosts;
 use super::logins::{CHALLENGE, check_login};
 use super::metrics::metrics;
+use super::moving::MovingStream;
 use super::state::HttpState;
 use crate::ServerError;
 use crate::native::bind;
+use crate::thread_pool::ThreadPool;
 use crate::tls::{Refusal, ServerStream, secure};
 
 /// How long a connection has to send its request before it may be closed for others.
 const OWN_TIME: Duration = Duration::from_millis(250);
 /// Most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
+/// The most answers of figures that wait for their clients when there is no memory for them.
+const SPARE_FIGURES: usize = 4;
 /// How long a connection may last.
 const CONNECTION_MAX: Duration = Duration::from_secs(600);
+/// The most threads that read changes: each may wait for memory.
+const READERS_MAX: usize = 8;
 /// The pause after a failure to accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -48,6 +55,9 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 /// Prometheus's text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The answer in place of one for which there is no memory.
+const NO_MEMORY: &str = "there is no memory for the answer now; try again later, or raise memory_limit\n";
 
 const INDEX: &str = "Helenus\n\n/metrics  figures, for Prometheus\n/health   whether the server is in order\n/ready    whether it serves clients\n/changes/KEYSPACE/TABLE  changes of a table as they come\n";
 
@@ -59,11 +69,15 @@ pub struct HttpLimits {
     pub connections_max: usize,
     /// `http_request_timeout`: how long a client may take to send its request, or be idle between two.
     pub request_timeout: Duration,
+    /// How long a client may leave its answer unread.
+    pub reader_grace: Duration,
     /// Names that requests may use besides the port's address and the names of the loopback (`http_hosts`); `*` for
     /// any.
     pub hosts: Vec<String>,
     /// Whether `/metrics` needs a login: where it is reached from beyond this machine.
     pub asks_for_login: bool,
+    /// Whether the tables of the system have samples of their own in `/metrics` (`http_system_tables`).
+    pub system_tables: bool,
     /// TLS of the port, and whether it is served in the clear too; `None`: in the clear alone.
     pub tls: Option<(Arc<ServerTls>, Policy)>,
 }
@@ -73,8 +87,10 @@ impl Default for HttpLimits {
         HttpLimits {
             connections_max: 256,
             request_timeout: Duration::from_secs(10),
+            reader_grace: Duration::from_secs(60),
             hosts: Vec::new(),
             asks_for_login: false,
+            system_tables: false,
             tls: None,
         }
     }
@@ -85,6 +101,7 @@ pub struct HttpServer {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     thread: Arc<dyn TaskHandle>,
+    readers: Arc<ThreadPool>,
 }
 
 impl HttpServer {
@@ -105,11 +122,18 @@ impl HttpServer {
         let runtime = runtime.map_err(|source| ServerError::Runtime { source })?;
         let (stop, stopped) = watch::channel(false);
         let hosts = KnownHosts::new(address, &limits.hosts);
-        let (streams, asks_for_login) = (Streams::of(limits.connections_max), limits.asks_for_login);
-        let asked = Arc::new(RequestContext { hosts, streams, asks_for_login, state });
+        let streams = Streams::of(limits.connections_max);
+        let (asks_for_login, system_tables) = (limits.asks_for_login, limits.system_tables);
+        let spare_figures = Arc::new(Semaphore::new(SPARE_FIGURES));
+        let readers = Arc::new(ThreadPool::new(host.clone(), "http-reader", READERS_MAX));
+        let of_server = Arc::clone(&readers);
+        let asked =
+            RequestContext { hosts, streams, readers, asks_for_login, system_tables, spare_figures, state };
+        let asked = Arc::new(asked);
         let worker = HttpThread { work: Some((runtime, listener, (limits, asked), stopped)) };
-        let thread = host.tasks.start("http", Box::new(worker));
-        Ok(HttpServer { address, stop, thread })
+        let thread = host.tasks.try_start("http", Box::new(worker));
+        let thread = thread.map_err(|source| ServerError::Runtime { source })?;
+        Ok(HttpServer { address, stop, thread, readers: of_server })
     }
 
     /// The address it listens on.
@@ -121,6 +145,7 @@ impl HttpServer {
     pub fn stop(&self) {
         let _thread_may_be_gone = self.stop.send(true);
         self.thread.join();
+        self.readers.stop();
     }
 }
 
@@ -135,8 +160,14 @@ struct RequestContext {
     hosts: KnownHosts,
     /// The places for streams of changes.
     streams: Streams,
+    /// Reads changes.
+    readers: Arc<ThreadPool>,
     /// Whether `/metrics` needs a login.
     asks_for_login: bool,
+    /// Whether `/metrics` has the tables of the system.
+    system_tables: bool,
+    /// The answers of figures that may wait for their clients beyond the memory account.
+    spare_figures: Arc<Semaphore>,
     state: Arc<HttpState>,
 }
 
@@ -167,6 +198,7 @@ async fn accept(
     mut stopped: watch::Receiver<bool>,
 ) {
     let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let limits = Arc::new(limits);
     let mut connections = JoinSet::new();
     let mut open = Connections::default();
     loop {
@@ -199,8 +231,8 @@ async fn accept(
         let progress = Arc::<Progress>::default();
         let serving = connections.spawn(serve(
             (stream, client),
-            limits.tls.clone(),
-            (limits.request_timeout, Arc::clone(&progress)),
+            Arc::clone(&limits),
+            Arc::clone(&progress),
             Arc::clone(&asked),
         ));
         open.add(progress, serving);
@@ -209,15 +241,16 @@ async fn accept(
 
 async fn serve(
     (stream, client): (TcpStream, SocketAddr),
-    tls: Option<(Arc<ServerTls>, Policy)>,
-    (request_timeout, progress): (Duration, Arc<Progress>),
+    limits: Arc<HttpLimits>,
+    progress: Arc<Progress>,
     asked: Arc<RequestContext>,
 ) {
+    let request_timeout = limits.request_timeout;
     let first_due = tokio::time::Instant::now() + request_timeout;
-    let secured = match tls {
+    let secured = match &limits.tls {
         None => None,
         Some((tls, policy)) => {
-            match timeout(request_timeout, secure(&stream, (&tls, policy), client)).await {
+            match timeout(request_timeout, secure(&stream, (tls, *policy), client)).await {
                 Ok(Ok(secured)) => secured,
                 Ok(Err(Refusal::Gone)) => return,
                 // The handshake failed or took too long.
@@ -228,7 +261,7 @@ async fn serve(
             }
         }
     };
-    let stream = ServerStream::new(stream, secured);
+    let stream = MovingStream::new(ServerStream::new(stream, secured), limits.reader_grace);
     let service = service_fn(|request| {
         progress.has_asked();
         let (asked, progress) = (Arc::clone(&asked), Arc::clone(&progress));
@@ -275,12 +308,17 @@ async fn answer(
                 false => None,
             };
             match refusal {
-                Some(text) => unauthorized(text),
-                None => response(StatusCode::OK, METRICS, metrics(state)),
+                Some((StatusCode::UNAUTHORIZED, text)) => unauthorized(text),
+                Some((status, text)) => response(status, TEXT, text),
+                None => {
+                    let figures =
+                        TextBody::of_figures(metrics(state, asked.system_tables), &asked.spare_figures);
+                    with_body(StatusCode::OK, METRICS, figures)
+                }
             }
         }
         path if path.starts_with(CHANGES) => {
-            match changes(request, client, (state, &asked.streams), progress).await {
+            match changes(request, client, (state, &asked.streams, &asked.readers), progress).await {
                 Ok(events) => {
                     let mut answer = Response::new(Either::Right(events));
                     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
@@ -299,7 +337,7 @@ async fn answer(
 }
 
 /// A text, or a stream of events.
-type Body = Either<Full<Bytes>, EventStream>;
+type Body = Either<TextBody, EventStream>;
 
 fn unauthorized(text: String) -> Response<Body> {
     let mut refused = response(StatusCode::UNAUTHORIZED, TEXT, text);
@@ -308,7 +346,16 @@ fn unauthorized(text: String) -> Response<Body> {
 }
 
 fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(Either::Left(Full::new(Bytes::from(body))));
+    with_body(status, kind, TextBody::new(body))
+}
+
+/// An answer with a body; `None`: there is no memory for it.
+fn with_body(status: StatusCode, kind: &'static str, body: Option<TextBody>) -> Response<Body> {
+    let (status, kind, body) = match body {
+        Some(body) => (status, kind, body),
+        None => (StatusCode::SERVICE_UNAVAILABLE, TEXT, TextBody::of_static(NO_MEMORY)),
+    };
+    let mut response = Response::new(Either::Left(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

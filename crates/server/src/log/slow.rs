@@ -9,13 +9,14 @@
 //!
 //! Texts are shown without their literals, unless the owner wants to see values.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use helenus_cql::backend::Probe;
-use helenus_cql::syntax::{cut_at_password, redact, without_passwords};
+use helenus_cql::syntax::{parse, shown, shown_message, shown_without_values};
 use helenus_engine::read::Stage;
 use helenus_host::Clock;
 use parking_lot::Mutex;
@@ -201,9 +202,12 @@ impl SlowStatements {
         }
         let statement = statement();
         let text = self.text(&statement);
-        // A syntax error quotes the words before it.
-        let message = &*cut_at_password(message);
-        let message = &*on_one_line(message, ERROR_BYTES_MAX);
+        // A syntax error quotes the words before it; the server's own failures do not.
+        let shown = |message: Cow<'_, str>, text: &String| {
+            Cow::Owned(shown_message(text, is_ours || parse(text).is_ok(), &message).into_owned())
+        };
+        let message = statement.texts.iter().fold(Cow::Borrowed(message), shown);
+        let message = &*on_one_line(&message, ERROR_BYTES_MAX);
         // The message about a client's mistake may quote values.
         let reason = if is_ours || self.shows_values() {
             message
@@ -267,8 +271,9 @@ impl SlowStatements {
         // The names of a call and of its table contain no literals.
         let is_plain = self.shows_values() || statement.kind == "rpc_call";
         let one = |text: &String| match is_plain {
-            true => without_passwords(text).into_owned(),
-            false => redact(text),
+            true if statement.kind == "rpc_call" => text.clone(),
+            true => shown(text).into_owned(),
+            false => shown_without_values(text),
         };
         let shown: Vec<String> = statement.texts.iter().take(BATCH_SHOWN_MAX).map(one).collect();
         let mut text = shown.join("; ");

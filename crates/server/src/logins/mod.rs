@@ -1,7 +1,7 @@
-//! The checks of logins, which all interfaces share: `pool` has their threads, `turns` the order in which they are checked.
+//! The checks of logins, which all interfaces share: `pool` has their threads; `helenus_logins` the order in
+//! which they are checked, and the delays of failed ones.
 
 mod pool;
-mod turns;
 
 pub use pool::{LoginFigures, LoginPool};
-pub(crate) use pool::{TOO_MANY_LOGINS, Turn, WaitingLogin};
+pub(crate) use pool::{TOO_MANY_LOGINS, WaitingLogin};

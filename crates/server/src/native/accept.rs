@@ -2,10 +2,9 @@
 //!
 //! Nothing here waits for an event loop or a client, because the same task runs the server's periodic work.
 
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -18,15 +17,11 @@ use super::limits::TICK;
 use super::mailbox::Mailbox;
 use super::refused::Refused;
 use crate::ServerError;
-use crate::connection_budget::Admitted;
+use crate::connection_budget::{Admitted, Newcomers};
 use crate::tls::{Candidate, Handshakes, Secured};
 
 /// The pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// At most one in this many of the allowed connections may be without STARTUP; the rest is for clients that have begun.
-const BEFORE_STARTUP_PART: u64 = 2;
-/// When too many connections are without STARTUP, one in this many of them is closed at once.
-const EVICTED_PART: usize = 16;
 
 /// An accepted connection.
 pub(super) struct Accepted {
@@ -185,7 +180,8 @@ pub(super) struct Acceptor {
     pub stopped: watch::Receiver<bool>,
     pub orders: mpsc::Receiver<ListenOrder>,
     pub refused: Refused,
-    pub not_begun: BeforeStartup,
+    /// The connections before STARTUP, if this server has a limit of its own; those of all servers are in the budget.
+    pub newcomers: Option<Newcomers>,
 }
 
 impl Acceptor {
@@ -213,13 +209,10 @@ impl Acceptor {
                     continue;
                 }
                 _ = tick.tick() => {
-                    self.shared.ticks.fetch_add(1, Ordering::Relaxed);
-                    // Connections that hold answers check whether these have waited too long.
-                    self.shared.written.wake_all();
-                    self.shared.login_runner.send_due();
+                    self.shared.tick();
                     continue;
                 }
-                _ = self.stopped.changed() => return,
+                _ = self.stopped.changed() => break,
             };
             match accepted {
                 Ok((stream, client, may_be_tls)) => self.take(stream, client, may_be_tls),
@@ -230,6 +223,9 @@ impl Acceptor {
                 }
             }
         }
+        drop(listening);
+        let Acceptor { shared, ways, .. } = self;
+        tick_until_served(&shared, &ways, tick).await;
     }
 
     fn take(&mut self, stream: TcpStream, client: SocketAddr, may_be_tls: bool) {
@@ -258,7 +254,10 @@ impl Acceptor {
             }
         }
         self.shared.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        self.not_begun.add(waiting);
+        if let Some(newcomers) = &mut self.newcomers {
+            newcomers.add(waiting.clone()).iter().for_each(|newcomer| newcomer.displace());
+        }
+        self.shared.limits.budget.add_newcomer(waiting);
     }
 
     /// Checks the limits on connections: first those of this protocol, then those of the process.
@@ -268,7 +267,7 @@ impl Acceptor {
         if limits.own_clients.as_ref().is_some_and(|own| !own.admit(client)) {
             return Err("this server is inside another program, and for it alone".to_owned());
         }
-        let address: IpAddr = client.ip().to_canonical();
+        let address = client.ip();
         let open = (shared.connections_count() + shared.handshakes_count.load(Ordering::Relaxed)) as u64;
         if let Some(max) = limits.connections_max.filter(|max| open >= *max) {
             return Err(format!("there are {max} connections, as many as there may be; close some"));
@@ -293,6 +292,22 @@ impl Acceptor {
     fn note_failure(&self, error: &std::io::Error) {
         if let Some(slow) = &self.shared.slow {
             slow.not_accepted("CQL", error);
+        }
+    }
+}
+
+/// Runs the periodic work of a server that stops until its event loops have ended: answers that they hold still time out.
+async fn tick_until_served(shared: &Shared, ways: &[LoopChannel], mut tick: tokio::time::Interval) {
+    let served = async {
+        for (way, _) in ways {
+            way.closed().await;
+        }
+    };
+    let mut served = std::pin::pin!(served);
+    loop {
+        tokio::select! {
+            () = &mut served => return,
+            _ = tick.tick() => shared.tick(),
         }
     }
 }
@@ -333,57 +348,4 @@ fn prepare(shared: &Shared, stream: TcpStream) -> std::io::Result<std::net::TcpS
         socket2::SockRef::from(&stream).set_keepalive(true)?;
     }
     stream.into_std()
-}
-
-/// The connections whose STARTUP has not arrived, the oldest first. When there are too many, the oldest are closed, so
-/// that clients that connect and send nothing do not keep others out.
-pub(super) struct BeforeStartup {
-    connections: VecDeque<Weak<Mailbox>>,
-    max: usize,
-}
-
-impl BeforeStartup {
-    /// A list for a server that allows this many connections.
-    pub fn of(connections_max: u64) -> BeforeStartup {
-        let max = usize::try_from(connections_max / BEFORE_STARTUP_PART).unwrap_or(usize::MAX).max(1);
-        BeforeStartup { connections: VecDeque::new(), max }
-    }
-
-    fn add(&mut self, mailbox: Weak<Mailbox>) {
-        if self.connections.len() >= self.max {
-            let waits = |weak: &Weak<Mailbox>| {
-                weak.upgrade().is_some_and(|mailbox| !mailbox.began.load(Ordering::Acquire))
-            };
-            self.connections.retain(waits);
-            // Several are closed at once, so that the list is not scanned for every new connection.
-            let surplus = self.connections.len().saturating_sub(self.max - self.max.div_ceil(EVICTED_PART));
-            for mailbox in self.connections.drain(..surplus).filter_map(|weak| weak.upgrade()) {
-                mailbox.displaced.store(true, Ordering::Release);
-                mailbox.wake();
-            }
-        }
-        self.connections.push_back(mailbox);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_that_have_not_begun_make_room_and_those_that_have_do_not() {
-        let mut not_begun = BeforeStartup::of(64);
-        let mailboxes: Vec<Arc<Mailbox>> = (0..40).map(|_| Arc::default()).collect();
-        for (number, mailbox) in mailboxes.iter().enumerate() {
-            mailbox.began.store(number % 4 == 0, Ordering::Release);
-            not_begun.add(Arc::downgrade(mailbox));
-        }
-        let displaced = |mailbox: &&Arc<Mailbox>| mailbox.displaced.load(Ordering::Acquire);
-        assert_eq!(mailboxes.iter().filter(displaced).count(), 0, "30 wait, and 32 may");
-        let more: Vec<Arc<Mailbox>> = (0..8).map(|_| Arc::default()).collect();
-        more.iter().for_each(|mailbox| not_begun.add(Arc::downgrade(mailbox)));
-        assert!(displaced(&&mailboxes[1]) && displaced(&&mailboxes[2]), "the oldest");
-        assert!(!mailboxes.iter().step_by(4).any(|mailbox| displaced(&mailbox)), "none that has begun");
-        assert!(not_begun.connections.len() <= 32);
-    }
 }

@@ -14,12 +14,12 @@ use helenus_cql::backend::{
     LoginProof, LoginRefused, Outcome, Prepared, Probe, Request as Asked, Trace, Values,
 };
 use helenus_engine::Ticket;
-use helenus_host::Clock;
+use helenus_host::{Clock, account};
 use helenus_wire::WireError;
 use helenus_wire::native as wire;
 use helenus_wire::native::{
-    BodyCodec, Compression, Consistency, ErrorCode, ErrorMessage, Outgoing, Request, ResponseHead, Value,
-    Version,
+    BodyCodec, Compression, Consistency, ErrorCode, ErrorMessage, EventTypes, Outgoing, Request,
+    ResponseHead, Value, Version,
 };
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -27,6 +27,7 @@ use uuid::Uuid;
 use super::audited::Audited;
 use super::columns::{ColumnsCache, specs};
 use super::errors::{error_message, schema_change};
+use super::job::LARGE_BODY_BYTES;
 use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
 use super::statement_cache::{BatchStatements, StatementCache};
 use super::statement_text::statement_text;
@@ -60,6 +61,8 @@ pub(super) struct Caller<'a> {
     pub cancelled: &'a AtomicBool,
     /// Whether this connection has been warned of prepared statements that depend on its keyspace.
     pub warned_of_use: &'a AtomicBool,
+    /// Set if this request finds that the session has ended.
+    pub has_ended: &'a AtomicBool,
     pub clock: &'a dyn Clock,
     /// The log of slow and failed statements.
     pub slow: Option<&'a SlowStatements>,
@@ -145,6 +148,8 @@ pub(super) enum Reply {
     UsedKeyspace(Arc<str>),
     /// The answer is in the buffer, and the client has logged in.
     LoggedIn(Identity),
+    /// The answer is in the buffer, and the client wants these events too.
+    Registered(EventTypes),
     /// The answer is in the buffer: the login failed with this code. It is to be sent after this time.
     LoginRefused(ErrorCode, Duration),
     /// The answer may be sent once its ticket is ready.
@@ -220,13 +225,20 @@ pub(super) fn answer(
 
 fn answer_untraced(in_progress: &mut RequestInProgress<'_>, request: &Request<'_>) -> Reply {
     let caller = in_progress.caller;
+    if let Some(refusal) = caller.audit.and_then(Audit::refusal) {
+        // Without an entry, for which there is no place.
+        let message = ErrorMessage::plain(ErrorCode::Overloaded, refusal);
+        let _fits = in_progress.put(&Outgoing::Error(&message), &[]);
+        return Reply::Refused(ErrorCode::Overloaded);
+    }
     let result = match request {
         Request::Query(query) => in_progress.query(query),
         Request::Prepare(prepare) => in_progress.prepare(prepare),
         Request::Execute(execute) => in_progress.execute(execute),
         Request::Batch(batch) => in_progress.batch(batch),
         Request::AuthResponse(token) => in_progress.log_in(*token, request),
-        Request::Startup(_) | Request::Options | Request::Register(_) => {
+        Request::Register(events) => in_progress.register(*events),
+        Request::Startup(_) | Request::Options => {
             Err(Failure::Message(ErrorMessage::plain(ErrorCode::Server, "not a request for the backend")))
         }
     };
@@ -234,7 +246,12 @@ fn answer_untraced(in_progress: &mut RequestInProgress<'_>, request: &Request<'_
         Ok(reply) => reply,
         Err(Failure::Cql(CqlError::WouldBlock)) if !caller.may_block => Reply::WouldBlock,
         Err(Failure::Cql(CqlError::Cancelled)) => Reply::Cancelled,
-        Err(Failure::Cql(error)) => in_progress.refuse(&error_message(&error), request),
+        Err(Failure::Cql(error)) => {
+            if matches!(error, CqlError::SessionEnded(_)) {
+                caller.has_ended.store(true, Ordering::Release);
+            }
+            in_progress.refuse(&error_message(&error), request)
+        }
         Err(Failure::Wire(error)) => in_progress.refuse(&ErrorMessage::from(&error), request),
         Err(Failure::Message(message)) => in_progress.refuse(&message, request),
     }
@@ -293,6 +310,14 @@ impl<'a> RequestInProgress<'a> {
         Some(Audited { audit, backend, identity, client, keyspace, began_ms })
     }
 
+    /// Notes the events that the client wants, if it may use the server from where it is.
+    fn register(&mut self, events: EventTypes) -> Result<Reply, Failure> {
+        self.caller.backend.check_session(self.caller.identity, self.caller.may_block)?;
+        let (_, codec) = self.tools.split(self.caller.compression);
+        Outgoing::Ready.encode(&self.head, codec, self.out)?;
+        Ok(Reply::Registered(events))
+    }
+
     /// Checks a login. Called on the threads for logins alone.
     fn log_in(&mut self, token: Option<&[u8]>, request: &Request<'_>) -> Result<Reply, Failure> {
         let Some(token) = token else {
@@ -323,10 +348,15 @@ impl<'a> RequestInProgress<'a> {
         execute.parameters.check_page_size()?;
         let known = known_columns(self.caller.version, execute, &prepared);
         let warning = keyspace_warning(self.caller, &prepared, true);
+        let warns = warning.is_some();
         let audited = self.audited();
         let reply = self.run(&execute.parameters, (known, warning), |request, rows| {
             backend.execute(&prepared, request, rows)
         });
+        if warns && reply.is_err() {
+            // It may be run again where it may block, and has warned nobody yet.
+            self.caller.warned_of_use.store(false, Ordering::Relaxed);
+        }
         if let (Some(audited), Ok(_)) = (audited, &reply) {
             audited.executed(&mut prepared, &mut self.tools.lines);
         }
@@ -354,7 +384,7 @@ impl<'a> RequestInProgress<'a> {
             let codec = codec.filter(|_| warnings.is_empty());
             rows.finish(&columns, paging_state.as_deref(), codec).map_err(unfinished)?;
             self.warn(start, &warnings)?;
-            Ok(self.hold(start, ticket))
+            self.hold_rows(start, ticket)
         })
     }
 
@@ -371,6 +401,8 @@ impl<'a> RequestInProgress<'a> {
 
     /// Runs a batch. `known` gets its prepared statements.
     fn run_batch(&mut self, batch: &wire::Batch<'_>, known: &mut BatchStatements) -> Result<Reply, Failure> {
+        // A batch of no statement needs no permission, but its client must be where it may be.
+        self.caller.backend.check_session(self.caller.identity, self.caller.may_block)?;
         let backend = self.caller.backend;
         // All values of all statements are in one vector; each statement gets a range of it.
         let mut values = Vec::with_capacity(2 * batch.statements.len());
@@ -422,7 +454,7 @@ impl<'a> RequestInProgress<'a> {
         let codec = codec.filter(|_| warnings.is_empty());
         rows.finish(&columns, paging_state.as_deref(), codec).map_err(unfinished)?;
         self.warn(start, &warnings)?;
-        Ok(self.hold(start, ticket))
+        self.hold_rows(start, ticket)
     }
 
     fn prepare(&mut self, prepare: &wire::Prepare<'_>) -> Result<Reply, Failure> {
@@ -430,7 +462,9 @@ impl<'a> RequestInProgress<'a> {
             return Err(Failure::Cql(CqlError::WouldBlock));
         }
         let keyspace = prepare.keyspace.or(self.caller.keyspace);
-        let prepared = self.caller.backend.prepare(prepare.query, keyspace, self.caller.identity)?;
+        let Caller { backend, identity, may_block, .. } = *self.caller;
+        backend.check_session(identity, may_block)?;
+        let prepared = backend.prepare(prepare.query, keyspace, identity)?;
         let variables = specs(&prepared.markers);
         let result = prepared.columns.as_ref().map(|columns| specs(&columns.columns)).unwrap_or_default();
         let id = prepared.columns.as_ref().map_or(EMPTY_METADATA_ID, |columns| columns.id);
@@ -479,19 +513,38 @@ impl<'a> RequestInProgress<'a> {
     }
 
     /// Adds warnings to the rows that begin at `start` and that were left uncompressed for this.
-    fn warn(&mut self, start: usize, warnings: &[String]) -> Result<(), WireError> {
+    fn warn(&mut self, start: usize, warnings: &[String]) -> Result<(), Failure> {
         if warnings.is_empty() {
             return Ok(());
         }
         let codec = self.tools.codec(self.caller.compression);
-        insert_warnings(self.out, start, warnings, &self.head, codec)
+        insert_warnings(self.out, start, &ResponseHead { warnings, ..self.head }, codec).map_err(unfinished)
+    }
+
+    /// As [`Self::hold`], for rows: there may be many, and a copy of them has to be asked for.
+    fn hold_rows(&mut self, start: usize, ticket: Option<Ticket>) -> Result<Reply, Failure> {
+        let length = self.out.len().saturating_sub(start);
+        let is_copied = start > 0 || length < LARGE_BODY_BYTES;
+        if is_copied
+            && ticket.as_ref().is_some_and(|ticket| !matches!(ticket.is_ready(), Ok(true)))
+            && let Err(refusal) = account::grow(length)
+        {
+            self.out.truncate(start);
+            return Err(Failure::Cql(refusal.into()));
+        }
+        Ok(self.hold(start, ticket))
     }
 
     /// Moves the answer that begins at `start` out of the buffer if its ticket is not ready.
     fn hold(&mut self, start: usize, ticket: Option<Ticket>) -> Reply {
         match ticket {
             Some(ticket) if !matches!(ticket.is_ready(), Ok(true)) => {
-                let envelope = self.out.get(start..).unwrap_or_default().to_vec();
+                let rest = self.out.get(start..).unwrap_or_default();
+                // A long answer that is alone takes the buffer with it.
+                let envelope = match start == 0 && rest.len() >= LARGE_BODY_BYTES {
+                    true => std::mem::take(self.out),
+                    false => rest.to_vec(),
+                };
                 self.out.truncate(start);
                 Reply::Held(self.held(ticket, Some(envelope)))
             }
@@ -564,6 +617,7 @@ fn asked<'r>(caller: &Caller<'r>, parameters: &wire::QueryParameters<'r>, values
         deadline_ns: None,
         cancelled: Some(caller.cancelled),
         probe: None,
+        is_trial: false,
     }
 }
 
@@ -631,6 +685,7 @@ fn with_values<'a, R>(values: &wire::Values<'a>, run: impl FnOnce(Values<'_>) ->
 fn unfinished(error: Unfinished) -> Failure {
     match error {
         Unfinished::Wire(error) => Failure::Wire(error),
+        Unfinished::NoMemory(refusal) => Failure::Cql(refusal.into()),
         Unfinished::Torn => {
             let message = "the schema changed while the statement ran; run it again";
             Failure::Message(ErrorMessage::plain(ErrorCode::Server, message))

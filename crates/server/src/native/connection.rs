@@ -20,7 +20,6 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use helenus_host::account;
 use helenus_wire::WireError;
 use helenus_wire::native::{
     AfterRefusal, Agreed, Direction, EnvelopeReader, HEADER_LENGTH, HandedOver, Refusal, SegmentFormat,
@@ -33,28 +32,19 @@ use super::answer::Tools;
 use super::deadlines::{Deadlines, Late};
 use super::event_loops::{EventLoop, Shared};
 use super::hand_over::{self, Order};
-use super::in_flight::{ConnectionShare, PartialFrame, Reservation};
+use super::in_flight::{ConnectionShare, LITTLE_BYTES, PartialFrame, Reservation, RoomWait};
 use super::job::LARGE_BODY_BYTES;
+use super::limits::BEFORE_LOGIN_BYTES_MAX;
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
 use super::session::{Session, Stage};
 
 /// Bytes of one read. Requests that arrive together are answered together.
 const READ_BYTES: usize = 64 << 10;
-/// When a client has more unread answers than this, its requests are not read.
-const UNSENT_BYTES_MAX: usize = 1 << 20;
-/// The same limit while the memory for requests is used up.
-const UNSENT_BYTES_MAX_SHORT: usize = 64 << 10;
-/// Most answers of a connection that wait for the log or a disk thread: the number of streams.
-const IN_FLIGHT_MAX: usize = 1 << 15;
-/// The longest frame before STARTUP and the login, which have a name, a password and some options.
-const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 /// Reads in one poll, before the other connections of the event loop are polled.
 const READS_PER_POLL: usize = 16;
 /// An empty input buffer of at most this size is kept.
 const KEPT_BYTES_MAX: usize = 4 << 10;
-/// Bytes that are read at a time while incomplete frames hold much. Each connection may keep as many.
-const LITTLE_BYTES: usize = 4 << 10;
 /// Bytes of the longest segment of v5 with its header and checksum, rounded up.
 const SEGMENT_BYTES_MAX: u64 = 136 << 10;
 /// After more consecutive faulty messages than this in one segment, the connection is closed
@@ -63,8 +53,8 @@ const CONSECUTIVE_ERRORS_MAX: u32 = 1;
 /// The slowest rate at which a frame longer than a read may arrive, after a grace period (`Limits::frame_grace`): 16
 /// MiB in two minutes.
 const FRAME_BYTES_A_SECOND: u64 = 128 << 10;
-/// How long a connection that the server ends still reads and drops input. If it were closed at once, the client's
-/// system would throw away the error that states the reason.
+/// How long a connection that the server ends still reads and drops input. If it were closed at once with input that is not
+/// read, both systems would throw away the answers that are on their way.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// The buffers and codecs that an event loop lends to the connection it polls.
@@ -94,15 +84,20 @@ pub(super) struct Connection<S> {
     unserved: Vec<u8>,
     /// Serving stopped although complete frames may be left.
     stalled: bool,
+    /// Serving stopped at a part of a long message for which there is no room, although further parts may be left.
+    is_starved: bool,
     /// The bytes of a refused frame that are still to be dropped, and the refusal that is sent after them.
     skip: Option<(u64, Refusal)>,
     /// The reservation of an incoming frame that is longer than a read.
     reservation: Option<Reservation>,
     /// The bytes of `kept` while there is no reservation.
     partial: PartialFrame,
+    /// The place in the queue for bytes in flight.
+    room: RoomWait,
     /// The time limits, so that slow senders do not hold memory or connections that others need.
     deadlines: Deadlines,
-    lingering: Option<Pin<Box<Sleep>>>,
+    /// The time that is left to read and drop input, and whether the sending side is shut down.
+    lingering: Option<(Pin<Box<Sleep>>, bool)>,
     /// The connection ends here and goes on elsewhere.
     is_handed_over: bool,
     /// The number of bytes sent when the socket was full, and the timer after which a client that takes no more is
@@ -133,9 +128,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             kept: Vec::new(),
             unserved: Vec::new(),
             stalled: false,
+            is_starved: false,
             skip: None,
             reservation: None,
             partial: PartialFrame::new(&requests.share.account),
+            room: RoomWait::default(),
             deadlines,
             lingering: None,
             is_handed_over: false,
@@ -180,6 +177,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.deadlines.forget_frame();
                 }
                 return self.watch_login(context, scratch);
+            }
+            if std::mem::take(&mut self.is_starved) {
+                // There is room now, and the client may have sent everything already.
+                self.serve_kept(scratch);
+                self.note_partial_frame();
+                continue;
             }
             scratch.read.resize(READ_BYTES, 0);
             let most = if self.partial.are_many() { LITTLE_BYTES } else { READ_BYTES };
@@ -271,52 +274,67 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// The most requests that are in progress at a time: one login, or many requests after it.
-    fn in_flight_max(&self) -> usize {
-        if self.requests.session.stage == Stage::Authenticating { 1 } else { IN_FLIGHT_MAX }
-    }
-
     /// Whether more input may be served now.
     fn has_room(&self) -> bool {
         let requests = &self.requests;
         !requests.closing
             && !requests.waits
-            && requests.output.unsent() < unsent_bytes_max()
-            && requests.in_flight_count() < self.in_flight_max()
+            && !requests.output.is_full()
+            && requests.in_flight_count() < requests.in_flight_max()
     }
 
-    /// Whether more input may be read now. If only the bytes in flight forbid it, the connection is woken when some are
-    /// released.
+    /// Whether more input may be read now. If only the bytes in flight forbid it, the connection is woken when there is room.
     fn may_read(&mut self) -> bool {
         if self.stalled || !self.has_room() || self.requests.is_leaving() {
             return false;
         }
         // A connection with nothing in flight must not wait for others without end, and a frame with a reservation has
         // its room already.
-        let waits_for_nothing = self.requests.in_flight_count() == 0 && self.reservation_wanted().is_none();
-        if self.reservation.is_some() || waits_for_nothing || self.gets_room() {
+        let waits_for_nothing = self.requests.in_flight_count() == 0 || self.reservation.is_some();
+        if self.reservation_wanted().is_none() && waits_for_nothing || self.gets_room() {
             return true;
         }
         if self.requests.session.throws_on_overload {
             self.drop_frame_under_way();
             return true;
         }
-        self.requests.share.account.wait(&self.requests.mailbox);
-        self.gets_room()
+        let (wanted, has) = (self.reservation_wanted(), self.reservation.as_ref());
+        self.room.wait(&self.requests.share.account, &self.requests.mailbox, (wanted, has));
+        let has_room = self.gets_room();
+        self.room.note(has_room)
     }
 
-    /// Counts the incomplete frame that is kept, if it has no reservation and is longer than any connection may keep.
+    /// Counts the input that is kept, if it has no reservation and is longer than any connection may keep.
     fn note_partial_frame(&mut self) {
         if self.kept.is_empty() && self.reservation.is_some() && self.awaits_no_long_message() {
             self.release_room();
         }
-        let is_counted = self.reservation.is_none() && self.kept.len() > LITTLE_BYTES;
-        self.partial.set(if is_counted { self.kept.len() } else { 0 });
+        let assembled = match &self.framing {
+            Framing::Segments(reader, _) if !reader.is_between_messages() => reader.assembled_bytes(),
+            Framing::Segments(..) | Framing::Bare(_) => 0,
+        };
+        let of_message = if self.reservation.is_some() { 0 } else { self.kept.len() + assembled };
+        let kept = self.unserved.len() + of_message;
+        self.partial.set(if kept > LITTLE_BYTES { kept } else { 0 });
     }
 
     /// Whether its messages come in segments, and none is arriving that is longer than a segment.
     fn awaits_no_long_message(&self) -> bool {
         matches!(&self.framing, Framing::Segments(reader, _) if reader.long_message().is_none())
+    }
+
+    /// Makes room for the long message of which a part has come. False: the rest of the input waits for room.
+    ///
+    /// While unfinished messages hold much, no more of them may wait with a part each: such a message is refused.
+    fn makes_room(&mut self) -> bool {
+        if self.reservation_wanted().is_none() || self.gets_room() {
+            return true;
+        }
+        if self.requests.session.throws_on_overload || self.partial.are_many() {
+            self.drop_frame_under_way();
+            return true;
+        }
+        false
     }
 
     fn forget_kept(&mut self) {
@@ -328,8 +346,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         match self.reservation_wanted() {
             None => self.requests.share.account.has_room(0),
             Some(bytes) => {
-                self.reservation = self.requests.share.account.try_take(bytes);
-                if self.reservation.is_some() {
+                let has_room = match &mut self.reservation {
+                    Some(reservation) => reservation.try_grow(bytes),
+                    none => {
+                        *none = self.requests.share.account.try_take(bytes);
+                        none.is_some()
+                    }
+                };
+                if has_room {
                     // Reserved in one piece, not by doubling.
                     if matches!(self.framing, Framing::Bare(_)) {
                         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -339,7 +363,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     self.deadlines.expect_frame(grace + Duration::from_secs(bytes / FRAME_BYTES_A_SECOND));
                     self.partial.set(0);
                 }
-                self.reservation.is_some()
+                has_room
             }
         }
     }
@@ -427,7 +451,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Poll::Pending;
         }
         // A client waits for the answer to its login. Of one that sends on, little is kept, and no end would be seen.
-        while self.kept.len() <= LITTLE_BYTES {
+        while self.kept.len() + self.unserved.len() <= LITTLE_BYTES {
             scratch.read.resize(READ_BYTES, 0);
             let mut buffer = ReadBuf::new(scratch.read.get_mut(..LITTLE_BYTES).unwrap_or_default());
             match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
@@ -465,12 +489,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.requests.session.stage != Stage::Ready && self.requests.mailbox.displaced.load(Ordering::Acquire)
     }
 
-    /// The length of the incoming frame if it is longer than a read and has no reservation yet. While incomplete frames hold
-    /// much, shorter ones are reserved as well.
+    /// The length of the incoming frame if it is longer than a read and has no reservation of this length yet. While incomplete
+    /// frames hold much, shorter ones are reserved as well.
     fn reservation_wanted(&self) -> Option<u64> {
-        if self.reservation.is_some() {
-            return None;
-        }
+        let wanted = self.length_to_reserve()?;
+        let reserved = self.reservation.as_ref().map_or(0, Reservation::bytes);
+        (wanted > reserved).then_some(wanted)
+    }
+
+    fn length_to_reserve(&self) -> Option<u64> {
         let is_pressed = self.kept.len() >= LITTLE_BYTES && self.partial.are_many();
         let length = match &self.framing {
             Framing::Segments(reader, _) => match reader.long_message() {
@@ -575,10 +602,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Err(refusal) => used += self.refuse(refusal, rest.len()),
                 },
                 Framing::Segments(reader, _) => {
+                    // As in Cassandra, and so a stranger's message has a segment at most, however well it is compressed.
+                    reader.set_ready(self.requests.session.stage == Stage::Ready);
                     let envelopes = *reader.envelopes();
                     match reader.read(rest) {
                         Ok(Step::Incomplete) => return used,
-                        Ok(Step::Part { used: part }) => used += part,
+                        Ok(Step::Part { used: part }) => {
+                            used += part;
+                            if !self.makes_room() {
+                                self.is_starved = true;
+                                return used;
+                            }
+                        }
                         Ok(Step::Envelopes { used: segment, payload, long }) => {
                             used += segment;
                             // A message longer than a segment may be arriving behind this one; then its reservation
@@ -661,22 +696,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.requests.output.wrap(format);
     }
 
-    /// Ends a connection whose last answer has been sent: shuts down the sending side, then reads and drops input for a
-    /// while.
+    /// Ends a connection whose last answer has been sent, because of an error or because the server stops: shuts down the
+    /// sending side, then reads and drops input for a while.
     fn linger(&mut self, context: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
-        if !self.requests.closing {
-            // The server stops. No error was sent that the client should still read.
-            return Pin::new(&mut self.stream).poll_shutdown(context).map(|_| ());
+        let lingering = self.lingering.get_or_insert_with(|| (Box::pin(tokio::time::sleep(LINGER)), false));
+        if lingering.0.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
         }
-        if self.lingering.is_none() {
+        if !lingering.1 {
             match Pin::new(&mut self.stream).poll_shutdown(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Ready(Ok(())) => self.lingering = Some(Box::pin(tokio::time::sleep(LINGER))),
+                Poll::Ready(Ok(())) => lingering.1 = true,
             }
-        }
-        if self.lingering.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready()) {
-            return Poll::Ready(());
         }
         scratch.read.resize(READ_BYTES, 0);
         for _ in 0..READS_PER_POLL {
@@ -717,7 +749,8 @@ fn serve_payload(
         if requests.closing {
             return payload.len();
         }
-        if requests.output.unsent() >= unsent_bytes_max() || requests.in_flight_count() >= IN_FLIGHT_MAX {
+        let is_full = requests.in_flight_count() >= requests.in_flight_max();
+        if is_full || requests.output.is_full() {
             return used;
         }
         match envelopes.read_in_segment(rest) {
@@ -755,6 +788,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         let before = this.requests.mailbox.requests_count.load(Ordering::Relaxed);
         this.requests.output.borrow(&mut scratch.write);
         let polled = this.drive(context, &mut scratch);
+        this.room.end_poll();
         this.hand_over_lines(&mut scratch);
         this.requests.output.give_back(&mut scratch.write);
         this.trim();
@@ -763,9 +797,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         this.event_loop.busy_poll.answered(requests);
         polled
     }
-}
-
-/// The most unread bytes with which a client's next requests are still served.
-fn unsent_bytes_max() -> usize {
-    if account::is_full() { UNSENT_BYTES_MAX_SHORT } else { UNSENT_BYTES_MAX }
 }

@@ -23,7 +23,7 @@ pub(super) fn error_message(error: &CqlError) -> ErrorMessage {
         }
         CqlError::Unprepared(id) => ErrorDetail::Unprepared { id: id.to_vec() },
         CqlError::BadCredentials(_) => ErrorDetail::Plain(ErrorCode::BadCredentials),
-        CqlError::Unauthorized(_) => ErrorDetail::Plain(ErrorCode::Unauthorized),
+        CqlError::Unauthorized(_) | CqlError::SessionEnded(_) => ErrorDetail::Plain(ErrorCode::Unauthorized),
         CqlError::Overloaded(_) => ErrorDetail::Plain(ErrorCode::Overloaded),
         CqlError::ReadTimeout { consistency } => {
             ErrorDetail::ReadTimeout { progress: nobody_answered(*consistency), data_present: false }

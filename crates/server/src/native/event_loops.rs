@@ -5,6 +5,7 @@
 //! each request; here reads are cut into pages and whatever waits goes to the disk pool, so there is little to balance.
 //! Only this file knows which kind of runtime is used: a connection is a `Send` future.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::VirtualTable;
+use helenus_engine::Listening;
 use helenus_host::{Host, Next, TaskHandle, Worker};
 use helenus_tls::session_names;
 use parking_lot::Mutex;
@@ -19,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::accept::{Accepted, Acceptor, BeforeStartup, Entrant, ListenAddresses, ListenOrder, Listeners};
+use super::accept::{Accepted, Acceptor, Entrant, ListenAddresses, ListenOrder, Listeners};
 use super::client_history::History;
 use super::clients::{self, ClientFacts};
 use super::connection::{Connection, Scratch};
@@ -34,7 +36,7 @@ use super::refused::Refused;
 use crate::ServerError;
 use crate::admin::Pool;
 use crate::busy_poll::BusyPoll;
-use crate::connection_budget::Admitted;
+use crate::connection_budget::{Admitted, Newcomers};
 use crate::log::SlowStatements;
 use crate::logins::{LoginFigures, LoginPool};
 use crate::tls::{Handshakes, Secured, ServerStream};
@@ -84,6 +86,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// The periodic work.
+    pub(super) fn tick(&self) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+        // Connections that hold answers check whether these have waited too long.
+        self.written.wake_all();
+        self.login_runner.send_due();
+    }
+
     /// Whether no more input is to be read.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
@@ -164,6 +174,8 @@ pub struct NativeServer {
     stop: watch::Sender<bool>,
     listening: Mutex<mpsc::Sender<ListenOrder>>,
     threads: Vec<Arc<dyn TaskHandle>>,
+    /// Removes the callbacks when this server goes: the backend outlives it.
+    _listening_to_backend: [Listening; 2],
 }
 
 impl NativeServer {
@@ -211,7 +223,11 @@ impl NativeServer {
                 },
                 Reports { slow: slow.clone(), audit: limits.audit.clone() },
             ),
-            login_pool: LoginPool::new(host.clone(), limits.login_threads_max),
+            login_pool: {
+                let backend = Arc::clone(&backend);
+                let rooms = move |client, role: &str| backend.login_room(client, role);
+                LoginPool::with_rooms(host.clone(), limits.login_threads_max, Box::new(rooms))
+            },
             login_runner: Arc::new(JobRunner::new(
                 host.clock.clone(),
                 Arc::clone(&backend),
@@ -235,7 +251,7 @@ impl NativeServer {
             write_timeout_ticks: AtomicU64::new(ticks(limits.write_timeout)),
             limits,
         });
-        listen_to_backend(&shared);
+        let listening_to_backend = listen_to_backend(&shared);
         let (stop, stopped) = watch::channel(false);
         let (listening, orders) = mpsc::channel(1);
         let mut threads = Vec::new();
@@ -253,7 +269,6 @@ impl NativeServer {
             let work = runtime()?;
             threads.push((number, EventLoopThread { work: Some((work, event_loop, arriving, stopped)) }));
         }
-        let connections_max = shared.limits.connections_max.unwrap_or(u64::MAX);
         let (handshakes, handshake_thread) = match &shared.limits.tls {
             None => (None, None),
             Some(tls) => {
@@ -264,7 +279,7 @@ impl NativeServer {
             }
         };
         let accepting = Acceptor {
-            not_begun: BeforeStartup::of(connections_max.min(shared.limits.budget.in_all())),
+            newcomers: shared.limits.connections_max.map(Newcomers::of),
             shared: Arc::clone(&shared),
             ways: Arc::new(ways),
             handshakes,
@@ -273,20 +288,33 @@ impl NativeServer {
             refused: Refused::default(),
         };
         let accept = AcceptThread { work: Some((runtime()?, listeners, accepting)) };
-        let mut handles = vec![host.tasks.start("accept", Box::new(accept))];
-        handles.extend(handshake_thread);
-        for (number, thread) in threads {
-            handles.push(host.tasks.start(&format!("event-loop-{number}"), Box::new(thread)));
-        }
-        Ok(NativeServer {
+        let mut server = NativeServer {
             shared,
             address,
             encrypted_address,
             shard_aware_address,
             stop,
             listening: Mutex::new(listening),
-            threads: handles,
-        })
+            threads: handshake_thread.into_iter().collect(),
+            _listening_to_backend: listening_to_backend,
+        };
+        // Clients are accepted once there is a thread for each event loop. If there is none, those that there are end with the server.
+        let mut named: VecDeque<(String, Box<dyn Worker>)> = VecDeque::new();
+        for (number, thread) in threads {
+            named.push_back((format!("event-loop-{number}"), Box::new(thread)));
+        }
+        named.push_back(("accept".to_owned(), Box::new(accept)));
+        while let Some((name, worker)) = named.pop_front() {
+            match host.tasks.try_start(&name, worker) {
+                Ok(thread) => server.threads.push(thread),
+                Err(source) => {
+                    drop(named);
+                    drop(server);
+                    return Err(ServerError::Runtime { source });
+                }
+            }
+        }
+        Ok(server)
     }
 
     /// The threads that check logins, for the other interfaces of this database.
@@ -455,18 +483,20 @@ fn runtime() -> Result<tokio::runtime::Runtime, ServerError> {
     built.map_err(|source| ServerError::Runtime { source })
 }
 
-fn listen_to_backend(shared: &Arc<Shared>) {
+/// Listens to what the backend reports. The server keeps the results, and not `Shared`, which a callback may be the last to hold.
+fn listen_to_backend(shared: &Arc<Shared>) -> [Listening; 2] {
     let waiting = Arc::clone(&shared.written);
-    shared.backend.on_written(Box::new(move || waiting.wake_all()));
+    let written = shared.backend.on_written(Box::new(move || waiting.wake_all()));
     // Weak: the backend outlives the server and must not keep it alive.
     let weak = Arc::downgrade(shared);
-    shared.backend.on_schema_change(Box::new(move |change| {
+    let changed = shared.backend.on_schema_change(Box::new(move |change| {
         let Some(shared) = weak.upgrade() else { return };
         let change = Arc::new(change.clone());
         for mailbox in shared.connections.lock().iter() {
             mailbox.announce(&change);
         }
     }));
+    [written, changed]
 }
 
 struct AcceptThread {
@@ -538,10 +568,9 @@ fn open(event_loop: &Arc<EventLoop>, arrival: Accepted, connections: &mut JoinSe
     {
         let mut connections = event_loop.shared.connections.lock();
         connections.push(Arc::clone(&mailbox));
-        // The connection was accepted before `pause` closed the listener.
+        // The connection was accepted before `pause` closed the listener. While the server is at rest it waits, to be handed over or served.
         let shared = &event_loop.shared;
-        let leaves =
-            shared.paused.load(Ordering::Acquire) && shared.hand_over.order().step() != Step::HandOver;
+        let leaves = shared.paused.load(Ordering::Acquire) && shared.hand_over.order().step() == Step::Serve;
         mailbox.leaving.store(leaves, Ordering::Release);
     }
     let place = ConnectionEntry {

@@ -1,4 +1,5 @@
-//! The bytes of requests in flight, in all and for each client address (Cassandra's `ClientResourceLimits`).
+//! The bytes of requests in flight, in all and for each client address (Cassandra's `ClientResourceLimits`). Of IPv6 a network of
+//! 64 bits counts as one address.
 //!
 //! Counted are frames longer than a read while they arrive, and requests that wait for a disk thread or for the log. A
 //! request that is answered within the poll that received it is compared with the limit but reserves nothing. A request
@@ -8,15 +9,21 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
+use helenus_cql::backend::InFlight;
 use helenus_host::account::{Charge, Share};
+use helenus_logins::network_of;
 use parking_lot::Mutex;
 
-use super::mailbox::{Mailbox, Waiters};
+use super::mailbox::Mailbox;
+use super::room_queue::{Place, RoomQueue, Wanted};
 
-/// From this size on, a reservation is also charged to the memory account.
+/// From this size on, the reservation of a request that has arrived is also charged to the memory account.
 const CHARGED_BYTES: u64 = 64 << 10;
+/// The bytes of an unfinished request that each connection may keep, uncounted. While unfinished requests hold much, no more is
+/// read at a time.
+pub(crate) const LITTLE_BYTES: usize = 4 << 10;
 
 /// The bytes in flight of all connections.
 pub(crate) struct InFlightBytes {
@@ -26,7 +33,10 @@ pub(crate) struct InFlightBytes {
     limit: u64,
     limit_per_address: u64,
     accounts: Mutex<HashMap<IpAddr, Arc<AddressInFlight>>>,
-    waiters: Waiters,
+    /// The connections that wait for room.
+    queue: Mutex<RoomQueue>,
+    /// Whether some do.
+    any_waits: AtomicBool,
     /// Held by `try_take` while it checks for room and takes it.
     attempt: Mutex<()>,
 }
@@ -34,7 +44,8 @@ pub(crate) struct InFlightBytes {
 /// The bytes in flight of one client address.
 pub(crate) struct AddressInFlight {
     in_flight: Arc<InFlightBytes>,
-    address: IpAddr,
+    /// The address, or the network of an IPv6 address (`network_of`).
+    network: IpAddr,
     used: AtomicU64,
     /// Open connections of this address.
     connections: AtomicU64,
@@ -48,7 +59,8 @@ impl InFlightBytes {
             limit,
             limit_per_address,
             accounts: Mutex::default(),
-            waiters: Waiters::default(),
+            queue: Mutex::default(),
+            any_waits: AtomicBool::new(false),
             attempt: Mutex::default(),
         })
     }
@@ -65,17 +77,72 @@ impl InFlightBytes {
 
     /// Adds a connection to the account of `address`; `None` if the address already has `connections_max`.
     pub fn enter(self: &Arc<Self>, address: IpAddr, connections_max: Option<u64>) -> Option<ConnectionShare> {
+        let network = network_of(address);
         let mut accounts = self.accounts.lock();
-        let account = accounts.entry(address).or_insert_with(|| {
+        let account = accounts.entry(network).or_insert_with(|| {
             let (used, connections) = (AtomicU64::new(0), AtomicU64::new(0));
-            Arc::new(AddressInFlight { in_flight: Arc::clone(self), address, used, connections })
+            Arc::new(AddressInFlight { in_flight: Arc::clone(self), network, used, connections })
         });
         let open = account.connections.load(Ordering::Relaxed);
         if connections_max.is_some_and(|max| open >= max) {
+            if account.is_unused() {
+                accounts.remove(&network);
+            }
             return None;
         }
         account.connections.store(open + 1, Ordering::Relaxed);
         Some(ConnectionShare { account: Arc::clone(account) })
+    }
+
+    /// Wakes the connections that fit, now that an account has released bytes, and forgets the account if these were the last after
+    /// its last connection.
+    fn released(&self, account: &Arc<AddressInFlight>) {
+        // Pairs with the fence of `wait`: either this sees `any_waits`, or the waiter sees the release when it tries once more. Also
+        // with that of `ConnectionShare::drop`: one of the two sees that the account is not used.
+        fence(Ordering::SeqCst);
+        if account.is_unused() {
+            self.forget(account);
+        }
+        if self.any_waits.load(Ordering::Relaxed) {
+            self.change_queue(|queue| ((), queue.fitting(account.network)));
+        }
+    }
+
+    /// Removes an account that nothing uses. The next connection of its address gets a new one.
+    #[cold]
+    fn forget(&self, account: &Arc<AddressInFlight>) {
+        let mut accounts = self.accounts.lock();
+        let is_it = accounts.get(&account.network).is_some_and(|known| Arc::ptr_eq(known, account));
+        // A connection may have come meanwhile: its number changes under the lock.
+        if is_it && account.is_unused() {
+            accounts.remove(&account.network);
+        }
+    }
+
+    /// Changes the queue, then wakes those that `change` returns.
+    fn change_queue<T>(&self, change: impl FnOnce(&mut RoomQueue) -> (T, Vec<Arc<Mailbox>>)) -> T {
+        let (done, woken) = {
+            let mut queue = self.queue.lock();
+            let done = change(&mut queue);
+            self.any_waits.store(!queue.is_empty(), Ordering::Relaxed);
+            done
+        };
+        woken.iter().for_each(|mailbox| mailbox.wake());
+        done
+    }
+}
+
+/// The place of a connection that waits for room, or has been woken for it. Given back when dropped.
+pub(super) struct RoomTicket {
+    account: Arc<AddressInFlight>,
+    place: Place,
+}
+
+impl Drop for RoomTicket {
+    fn drop(&mut self) {
+        let place = self.place;
+        let in_flight = &self.account.in_flight;
+        drop(in_flight.change_queue(|queue| (queue.remove(place), queue.fitting(self.account.network))));
     }
 }
 
@@ -87,14 +154,61 @@ pub(crate) struct ConnectionShare {
 impl Drop for ConnectionShare {
     fn drop(&mut self) {
         let account = &self.account;
-        let mut accounts = account.in_flight.accounts.lock();
-        if account.connections.fetch_sub(1, Ordering::Relaxed) == 1 {
-            accounts.remove(&account.address);
+        {
+            let _accounts = account.in_flight.accounts.lock();
+            account.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+        // Requests of a connection may outlive it. Their bytes count for the next connections of the address: it would get rid of them by
+        // connecting again.
+        fence(Ordering::SeqCst);
+        if account.is_unused() {
+            account.in_flight.forget(account);
+        }
+    }
+}
+
+/// A connection's waiting for room.
+#[derive(Default)]
+pub(super) struct RoomWait {
+    ticket: Option<RoomTicket>,
+    /// Whether this poll ends without room. Otherwise the ticket is given back.
+    waits: bool,
+}
+
+impl RoomWait {
+    /// Waits for the bytes that `wanted` is more than `has`; `None`: until the limits are no longer exceeded. The caller tries once
+    /// more after this, and tells `note`.
+    pub fn wait(
+        &mut self,
+        account: &Arc<AddressInFlight>,
+        mailbox: &Arc<Mailbox>,
+        (wanted, has): (Option<u64>, Option<&Reservation>),
+    ) {
+        let has = has.map_or(0, Reservation::bytes);
+        let bytes = wanted.map_or(0, |wanted| wanted.saturating_sub(has));
+        account.wait(&mut self.ticket, mailbox, Wanted { bytes, has });
+    }
+
+    /// Notes whether there is room now; returns the same.
+    pub fn note(&mut self, has_room: bool) -> bool {
+        self.waits = !has_room;
+        has_room
+    }
+
+    /// Called at the end of each poll of the connection.
+    pub fn end_poll(&mut self) {
+        if !std::mem::take(&mut self.waits) {
+            self.ticket = None;
         }
     }
 }
 
 impl AddressInFlight {
+    /// Whether it has neither connections nor bytes in flight.
+    fn is_unused(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) == 0 && self.used.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether `bytes` more would stay within both limits.
     #[inline]
     pub fn has_room(&self, bytes: u64) -> bool {
@@ -102,28 +216,82 @@ impl AddressInFlight {
             && self.in_flight.used.load(Ordering::Relaxed) + bytes <= self.in_flight.limit
     }
 
-    /// Takes `bytes` without regard to the limits.
+    /// Takes `bytes` without regard to the limits: those of a request that has arrived.
     pub fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
-        self.used.fetch_add(bytes, Ordering::Relaxed);
-        self.in_flight.used.fetch_add(bytes, Ordering::Relaxed);
         let charge = (bytes >= CHARGED_BYTES).then(|| Charge::force(Share::Arriving, bytes));
-        Reservation { account: Arc::clone(self), bytes, _charge: charge }
+        self.reserve(bytes, charge)
     }
 
-    /// Takes `bytes` if they stay within both limits, or if nothing else is in flight, so that the largest frame is
-    /// served eventually.
+    /// Takes `bytes` of a message that arrives, if they stay within both limits, or if nothing else is in flight, so that the
+    /// largest message is served eventually. They are charged to the memory account, however few.
     ///
     /// A failed attempt changes nothing. If it took the bytes and gave them back, it would wake the other waiters,
     /// whose attempts would wake this one.
     pub fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         let _attempt = self.in_flight.attempt.lock();
         let alone = self.in_flight.used.load(Ordering::Relaxed) == 0;
-        (alone || self.has_room(bytes)).then(|| self.take(bytes))
+        (alone || self.has_room(bytes))
+            .then(|| self.reserve(bytes, Some(Charge::force(Share::Arriving, bytes))))
     }
 
-    /// Wakes `mailbox` once bytes are released.
-    pub(super) fn wait(&self, mailbox: &Arc<Mailbox>) {
-        self.in_flight.waiters.add(mailbox);
+    /// Takes `bytes` of a request that will wait, if they stay within both limits and are free on the memory account too.
+    pub fn try_take_whole(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+        let _attempt = self.in_flight.attempt.lock();
+        if !self.has_room(bytes) {
+            return None;
+        }
+        let charge = Charge::try_take(Share::Arriving, bytes)?;
+        Some(self.reserve(bytes, Some(charge)))
+    }
+
+    fn reserve(self: &Arc<Self>, bytes: u64, charge: Option<Charge>) -> Reservation {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.in_flight.used.fetch_add(bytes, Ordering::Relaxed);
+        Reservation { account: Arc::clone(self), bytes, charge, of_role: None }
+    }
+
+    /// Wakes `mailbox` once there is room for what it wants. The caller tries once more after this, keeps the ticket until it is
+    /// polled again, and either drops it at the end of that poll or waits with it again.
+    pub(super) fn wait(
+        self: &Arc<Self>,
+        ticket: &mut Option<RoomTicket>,
+        mailbox: &Arc<Mailbox>,
+        wanted: Wanted,
+    ) {
+        let before = ticket.as_ref().map(|ticket| ticket.place);
+        let place = self.in_flight.change_queue(|queue| {
+            let place = queue.add(self, mailbox, wanted, before);
+            // What was promised to it may be enough for another one.
+            let woken = if before.is_some() { queue.fitting(self.network) } else { Vec::new() };
+            (place, woken)
+        });
+        match ticket {
+            Some(ticket) => ticket.place = place,
+            none => *none = Some(RoomTicket { account: Arc::clone(self), place }),
+        }
+        // Pairs with the fence of `released`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The address, or the network of an IPv6 address.
+    pub(super) fn network(&self) -> IpAddr {
+        self.network
+    }
+
+    /// The lower of both limits.
+    pub(super) fn limit(&self) -> u64 {
+        self.in_flight.limit.min(self.in_flight.limit_per_address)
+    }
+
+    /// What is free of the account's share and of the whole; `None` if the limit is exceeded.
+    pub(super) fn free(&self) -> (Option<u64>, Option<u64>) {
+        let (used, all) = (self.used.load(Ordering::Relaxed), self.in_flight.used.load(Ordering::Relaxed));
+        (self.in_flight.limit_per_address.checked_sub(used), self.in_flight.limit.checked_sub(all))
+    }
+
+    /// Whether nothing is in flight but `bytes`.
+    pub(super) fn is_alone(&self, bytes: u64) -> bool {
+        self.in_flight.used.load(Ordering::Relaxed) == bytes
     }
 
     /// The text of an OverloadedException (`CQLMessageHandler.buildOverloadedException`). v5 words it differently from
@@ -146,15 +314,19 @@ impl AddressInFlight {
     }
 }
 
-/// The bytes of one connection's incomplete frame that has no reservation.
+/// The bytes of one connection's incomplete message that has no reservation. They are charged to the memory account.
+///
+/// This bounds the unfinished requests of every interface: a connection keeps [`LITTLE_BYTES`] that nobody counts; all of them
+/// together keep an eighth of the limit without a reservation (`are_many`), and then read little at a time and reserve the rest.
 pub(crate) struct PartialFrame {
     in_flight: Arc<InFlightBytes>,
     bytes: u64,
+    charge: Option<Charge>,
 }
 
 impl PartialFrame {
     pub fn new(account: &AddressInFlight) -> PartialFrame {
-        PartialFrame { in_flight: Arc::clone(&account.in_flight), bytes: 0 }
+        PartialFrame { in_flight: Arc::clone(&account.in_flight), bytes: 0, charge: None }
     }
 
     /// Sets the number of bytes.
@@ -164,6 +336,11 @@ impl PartialFrame {
             self.in_flight.partial.fetch_add(bytes, Ordering::Relaxed);
             self.in_flight.partial.fetch_sub(self.bytes, Ordering::Relaxed);
             self.bytes = bytes;
+            match &mut self.charge {
+                _ if bytes == 0 => self.charge = None,
+                Some(charge) => charge.resize(bytes),
+                none => *none = Some(Charge::force(Share::Arriving, bytes)),
+            }
         }
     }
 
@@ -183,14 +360,42 @@ impl Drop for PartialFrame {
 pub(crate) struct Reservation {
     account: Arc<AddressInFlight>,
     bytes: u64,
-    /// The charge on the memory account; small reservations have none.
-    _charge: Option<Charge>,
+    /// The charge on the memory account; small reservations of requests that have arrived have none.
+    charge: Option<Charge>,
+    /// The request among those of its client's role.
+    of_role: Option<InFlight>,
 }
 
 impl Reservation {
+    /// The same for a request that counts for a role too.
+    pub fn of_role(mut self, of_role: Option<InFlight>) -> Reservation {
+        self.of_role = of_role;
+        self
+    }
+
     /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Takes more, up to `bytes` in all, as [`AddressInFlight::try_take`] does. What is held stays held where there is no room:
+    /// its memory is in use. False: there is none.
+    pub fn try_grow(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let in_flight = &self.account.in_flight;
+        let _attempt = in_flight.attempt.lock();
+        let alone = in_flight.used.load(Ordering::Relaxed) == self.bytes;
+        if !alone && !self.account.has_room(more) {
+            return false;
+        }
+        self.account.used.fetch_add(more, Ordering::Relaxed);
+        in_flight.used.fetch_add(more, Ordering::Relaxed);
+        self.bytes += more;
+        match &mut self.charge {
+            Some(charge) => charge.resize(self.bytes),
+            none => *none = Some(Charge::force(Share::Arriving, self.bytes)),
+        }
+        true
     }
 }
 
@@ -198,7 +403,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.account.used.fetch_sub(self.bytes, Ordering::Relaxed);
         self.account.in_flight.used.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.account.in_flight.waiters.wake_all();
+        self.account.in_flight.released(&self.account);
     }
 }
 
@@ -242,7 +447,8 @@ mod tests {
         let woken = Arc::new(Count(AtomicU64::new(0)));
         let mailbox = Arc::new(Mailbox::default());
         mailbox.register(&Arc::clone(&woken).into());
-        shares[0].account.wait(&mailbox);
+        let mut ticket = None;
+        shares[0].account.wait(&mut ticket, &mailbox, Wanted { bytes: 11, has: 0 });
         for bytes in [11, 60, 1000] {
             assert!(shares[0].account.try_take(bytes).is_none(), "{bytes} beyond the address's share");
         }
@@ -250,6 +456,66 @@ mod tests {
         assert_eq!(woken.0.load(Ordering::Relaxed), 0);
         drop(held);
         assert_eq!(woken.0.load(Ordering::Relaxed), 1, "the bytes that were given back");
+    }
+
+    #[test]
+    fn hosts_of_a_network_of_ipv6_share_connections_and_bytes() {
+        let in_flight = InFlightBytes::new(100, 60);
+        let enter = |text: &str| in_flight.enter(text.parse().expect("an address"), Some(2));
+        let first = enter("2001:db8::1").expect("the first of two");
+        let second = enter("2001:db8::2:3").expect("the second of two");
+        assert!(enter("2001:db8::4").is_none(), "a third host of the network");
+        let other = enter("2001:db8:0:1::1").expect("of another network");
+        let held = first.account.try_take(50).expect("within both");
+        assert!(second.account.try_take(20).is_none(), "beyond the share of the network");
+        assert!(other.account.try_take(20).is_some());
+        drop((held, first, second, other));
+        assert!(in_flight.accounts.lock().is_empty());
+    }
+
+    #[test]
+    fn bytes_in_flight_count_for_the_connections_that_follow() {
+        for ends_first in [false, true] {
+            let in_flight = InFlightBytes::new(1000, 60);
+            let first = in_flight.enter(HERE, None).expect("no limit on connections");
+            let other = in_flight.enter(THERE, None).expect("no limit on connections");
+            let held = other.account.try_take(1).expect("within both");
+            let (job, little) = (first.account.take(50), first.account.take(5));
+            drop(first);
+            let mut again = in_flight.enter(HERE, None).expect("no limit on connections");
+            assert!(
+                again.account.try_take(10).is_none(),
+                "the requests of the connection that ended are in flight"
+            );
+            drop(little);
+            assert!(again.account.try_take(10).is_some(), "within the share");
+            if ends_first {
+                drop(again);
+                drop(job);
+                assert!(!in_flight.accounts.lock().contains_key(&HERE));
+                again = in_flight.enter(HERE, None).expect("no limit on connections");
+            } else {
+                drop(job);
+            }
+            assert!(again.account.try_take(60).is_some());
+            drop((again, other, held));
+            assert!(in_flight.accounts.lock().is_empty());
+            assert!(in_flight.enter(HERE, Some(0)).is_none() && in_flight.accounts.lock().is_empty());
+        }
+    }
+
+    #[test]
+    fn an_account_is_forgotten_whoever_is_the_last() {
+        for _ in 0..500 {
+            let in_flight = InFlightBytes::new(1000, 60);
+            let share = in_flight.enter(HERE, None).expect("no limit on connections");
+            let job = share.account.take(50);
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(share));
+                scope.spawn(|| drop(job));
+            });
+            assert!(in_flight.accounts.lock().is_empty());
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ use helenus_cql::backend::{Backend, Identity};
 use helenus_host::account::{self, Charge, Refusal, Scope, Share, Waits};
 use helenus_host::{Clock, contain};
 use helenus_wire::native::{
-    BodyCodec, Compression, Envelope, ErrorCode, ErrorMessage, Header, Outgoing, ResponseHead, Version,
-    decode_request,
+    BodyCodec, Compression, Envelope, ErrorCode, ErrorMessage, EventTypes, Header, Outgoing, ResponseHead,
+    Version, decode_request,
 };
 use parking_lot::Mutex;
 
@@ -25,6 +25,9 @@ use crate::log::SlowStatements;
 /// From this body size on, a request runs here from the start: it needs room on the memory account, and may have to
 /// wait for it.
 pub(super) const LARGE_BODY_BYTES: usize = 256 << 10;
+
+/// The answer to a request that the server does not run to its end because it stops.
+pub(super) const STOPS: &str = "The server stops and has not run this request; try again later";
 
 /// A request with everything that another thread needs to answer it.
 pub(super) struct Job {
@@ -58,6 +61,8 @@ pub(super) struct Finished {
     pub keyspace: Option<Arc<str>>,
     /// The identity, if the request was a login that succeeded.
     pub identity: Option<Identity>,
+    /// The events that the client wants, if the request was a REGISTER.
+    pub registered: Option<EventTypes>,
     /// How long the answer has to wait: that of a failed login.
     pub wait: Duration,
     /// Released once the answer is in the connection's buffer.
@@ -118,6 +123,15 @@ impl JobRunner {
         self.finish(mailbox, ran.unwrap_or_else(|_| panicked(head, compression)));
     }
 
+    /// Answers a job that is not run with Overloaded.
+    pub fn refuse(&self, job: Job, text: &'static str) {
+        let Job { mailbox, head, compression, reservation, .. } = job;
+        mailbox.finish(Finished {
+            reservation: Some(reservation),
+            ..failed(head, compression, ErrorMessage::plain(ErrorCode::Overloaded, text))
+        });
+    }
+
     /// Leaves an answer for its connection, now or once it is due.
     fn finish(&self, mailbox: Arc<Mailbox>, finished: Finished) {
         if finished.wait.is_zero() {
@@ -170,6 +184,7 @@ fn run(runner: &JobRunner, job: Job, tools: &mut Tools) -> Finished {
         may_block: true,
         cancelled: &job.mailbox.gone,
         warned_of_use: &job.mailbox.warned_of_use,
+        has_ended: &job.mailbox.has_ended,
         clock: &*runner.clock,
         slow: runner.reports.slow.as_deref(),
         audit: runner.audit(),
@@ -194,18 +209,21 @@ fn run(runner: &JobRunner, job: Job, tools: &mut Tools) -> Finished {
     let answer_bytes = envelope.capacity() + of_held;
     let charge =
         (answer_bytes >= LARGE_BODY_BYTES).then(|| scope.hand_over(Share::Answers, answer_bytes as u64));
-    let (keyspace, identity, wait) = match became {
-        Some(Became::InKeyspace(keyspace)) => (Some(keyspace), None, Duration::ZERO),
-        Some(Became::LoggedIn(identity)) => (None, Some(identity), Duration::ZERO),
-        Some(Became::Delayed(wait)) => (None, None, wait),
-        None => (None, None, Duration::ZERO),
-    };
+    let (mut keyspace, mut identity, mut registered, mut wait) = (None, None, None, Duration::ZERO);
+    match became {
+        Some(Became::InKeyspace(used)) => keyspace = Some(used),
+        Some(Became::LoggedIn(of)) => identity = Some(of),
+        Some(Became::Registered(events)) => registered = Some(events),
+        Some(Became::Delayed(time)) => wait = time,
+        None => {}
+    }
     Finished {
         envelope,
         held,
         charge,
         keyspace,
         identity,
+        registered,
         wait,
         reservation: Some(reservation),
         error: failed,
@@ -216,6 +234,7 @@ fn run(runner: &JobRunner, job: Job, tools: &mut Tools) -> Finished {
 enum Became {
     InKeyspace(Arc<str>),
     LoggedIn(Identity),
+    Registered(EventTypes),
     Delayed(Duration),
 }
 
@@ -241,10 +260,18 @@ fn serve(
     });
     match decoded {
         Ok(message) => match answer(caller, job.head, &message.request, tools, envelope) {
-            Reply::Written | Reply::WouldBlock | Reply::Cancelled => (None, None, None),
+            Reply::Written | Reply::WouldBlock => (None, None, None),
+            // Its client has gone, or the server stops; then the client is told.
+            Reply::Cancelled => {
+                let message = ErrorMessage::plain(ErrorCode::Overloaded, STOPS);
+                let codec = tools.codec(job.compression.filter(|_| job.head.version < Version::V5));
+                let _fits = Outgoing::Error(&message).encode(&job.head, codec, envelope);
+                (None, None, Some(ErrorCode::Overloaded))
+            }
             Reply::Refused(code) => (None, None, Some(code)),
             Reply::UsedKeyspace(used) => (None, Some(Became::InKeyspace(used)), None),
             Reply::LoggedIn(identity) => (None, Some(Became::LoggedIn(identity)), None),
+            Reply::Registered(events) => (None, Some(Became::Registered(events)), None),
             Reply::LoginRefused(code, wait) => (None, Some(Became::Delayed(wait)), Some(code)),
             Reply::Held(waiting) => (Some(waiting), None, None),
         },
@@ -275,7 +302,12 @@ fn overloaded(refusal: Refusal) -> ErrorMessage {
 }
 
 fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Finished {
-    let message = ErrorMessage::plain(ErrorCode::Server, PANICKED);
+    failed(head, compression, ErrorMessage::plain(ErrorCode::Server, PANICKED))
+}
+
+/// The answer of a request that has failed as a whole.
+fn failed(head: ResponseHead<'static>, compression: Option<Compression>, message: ErrorMessage) -> Finished {
+    let compression = compression.filter(|_| head.version < Version::V5);
     let mut envelope = Vec::new();
     let mut tools = Tools::default();
     let _fits = Outgoing::Error(&message).encode(&head, tools.codec(compression), &mut envelope);
@@ -285,8 +317,9 @@ fn panicked(head: ResponseHead<'static>, compression: Option<Compression>) -> Fi
         charge: None,
         keyspace: None,
         identity: None,
+        registered: None,
         wait: Duration::ZERO,
         reservation: None,
-        error: Some(ErrorCode::Server),
+        error: Some(message.detail.code()),
     }
 }

@@ -13,6 +13,10 @@ use crate::connection_budget::ConnectionBudget;
 /// How often held answers are checked for timeouts, and so the precision of timeouts.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
+/// The longest message before STARTUP and the login, which have a name, a password and some options: as it arrives, and as it
+/// is once it is decompressed. After the login, the longest decompressed body of a request that is not for the backend.
+pub(super) const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
+
 /// The limits of the native protocol's server, filled in from the configuration.
 #[derive(Clone, Debug)]
 pub struct Limits {

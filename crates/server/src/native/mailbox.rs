@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::clients::ClientFacts;
 use super::job::Finished;
+use crate::connection_budget::Newcomer;
 
 /// Most events kept for a client that does not read. With more, its connection is closed, because it would miss some.
 const EVENTS_MAX: usize = 4096;
@@ -49,6 +50,8 @@ pub(super) struct Mailbox {
     pub wants_schema: AtomicBool,
     /// Whether the client was warned that its prepared statements depend on the keyspace in use; once is enough.
     pub warned_of_use: AtomicBool,
+    /// Set when an answer says that the session has ended: the connection ends with it.
+    pub has_ended: AtomicBool,
     /// What `system_views` shows of the client. Only its connection changes it.
     pub facts: Mutex<ClientFacts>,
     /// Whom the certificate is for that the client has shown; empty if it has shown none.
@@ -67,6 +70,17 @@ pub(super) struct Mailbox {
     pub at_rest_since: AtomicU64,
     /// The connection must make room for another unless it has begun.
     pub displaced: AtomicBool,
+}
+
+impl Newcomer for Mailbox {
+    fn has_begun(&self) -> bool {
+        self.began.load(Ordering::Acquire)
+    }
+
+    fn displace(&self) {
+        self.displaced.store(true, Ordering::Release);
+        self.wake();
+    }
 }
 
 impl Mailbox {

@@ -12,7 +12,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use helenus_host::account::{Charge, Share};
+use helenus_host::account::{self, Charge, Share};
 use helenus_wire::native::{MAX_PAYLOAD, OpenSegment, PART_PAYLOAD, SegmentFormat, SegmentWriter};
 use tokio::io::AsyncWrite;
 
@@ -22,6 +22,10 @@ const RUN_BYTES_MAX: usize = MAX_PAYLOAD / 2;
 /// A buffer that has grown beyond this is freed, not given back to the event loop.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
+/// When a client has more unread answers than this, its requests are not read.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// The same limit while the memory for requests is used up.
+const UNSENT_BYTES_MAX_SHORT: usize = 64 << 10;
 /// A buffer of this size or more is charged to the memory account while its client does not read it.
 const CHARGED_BYTES: u64 = 64 << 10;
 
@@ -98,6 +102,12 @@ impl Output {
     pub fn unsent(&self) -> usize {
         let whole: usize = self.whole.iter().map(|whole| whole.bytes.len() - whole.taken).sum();
         self.bytes.len() - self.written + self.part.0.len() - self.part.1 + whole
+    }
+
+    /// Whether the client has left so much unread that its next requests wait.
+    pub fn is_full(&self) -> bool {
+        let most = if account::is_full() { UNSENT_BYTES_MAX_SHORT } else { UNSENT_BYTES_MAX };
+        self.unsent() >= most
     }
 
     /// Bytes that have been sent. While this does not grow, the client takes nothing.

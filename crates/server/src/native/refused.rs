@@ -2,13 +2,13 @@
 //!
 //! The client's first message is read before the connection is closed, because closing a socket with unread input
 //! discards the answer. The number of connections being answered is bounded. Clients that send nothing make room for
-//! others, and are closed without an answer, as `ConnectionLimitHandler` in Cassandra closes all.
+//! others, and are closed without an answer, as `ConnectionLimitHandler` in Cassandra closes all; so are clients that begin with TLS. The
+//! bytes of the answer are `wire`'s (`connection_refusal`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use helenus_wire::WireError;
-use helenus_wire::native::{AfterRefusal, Refusal};
+use helenus_wire::native::{REFUSED_FRONT, connection_refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
@@ -18,8 +18,6 @@ use tokio::time::timeout;
 const TOLD_MAX: usize = 32;
 /// How long the server waits for the first message, and again for the client to close.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The bytes of a frame with its version and stream.
-const FRONT: usize = 4;
 
 /// The refused connections, the oldest first; some may have ended.
 #[derive(Default)]
@@ -45,21 +43,15 @@ impl Refused {
 }
 
 async fn tell(mut stream: TcpStream, reason: String) -> std::io::Result<()> {
-    let mut front = [0; FRONT];
-    let asked = timeout(PATIENCE, stream.read_exact(&mut front)).await;
-    let [version, _, high, low] = match asked {
+    let mut front = [0; REFUSED_FRONT];
+    let front = match timeout(PATIENCE, stream.read_exact(&mut front)).await {
         Ok(read) => {
             read?;
-            front
+            Some(front)
         }
-        Err(_says_nothing) => [4, 0, 0, 0],
+        Err(_says_nothing) => None,
     };
-    let version = (version & 0x7F).clamp(1, 5);
-    let stream_id = if version < 3 { i16::from(high as i8) } else { i16::from_be_bytes([high, low]) };
-    let error = WireError::Overloaded { text: format!("The connection is refused: {reason}") };
-    let refusal = Refusal { error, stream: stream_id, answer_in: Some(version), then: AfterRefusal::Close };
-    let mut out = Vec::new();
-    refusal.encode(None, &mut out);
+    let Some(out) = connection_refusal(front, &reason) else { return Ok(()) };
     timeout(PATIENCE, async {
         stream.write_all(&out).await?;
         stream.shutdown().await?;

@@ -5,29 +5,34 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use helenus_cql::backend::Identity;
+use helenus_cql::backend::{Identity, InFlight};
 use helenus_host::account::{Charge, Scope, Share, Waits};
 use helenus_host::contain;
 use helenus_logins::sasl_plain;
+use helenus_wire::WireError;
 use helenus_wire::native::{
-    BodyCodec, EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, Flags, Header, Opcode,
-    Outgoing, Refusal, Request, ResponseHead, Startup, Version, decode_request,
+    BodyCodec, EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, EventTypes, Flags, Header,
+    Opcode, Outgoing, Refusal, Request, ResponseHead, Startup, Version, decode_request,
 };
 
 use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
 use super::connection::Scratch;
+use super::disk_pool::TOO_MANY_JOBS;
 use super::errors::{log_failed, schema_change, timed_out};
 use super::event_loops::Shared;
 use super::in_flight::{ConnectionShare, Reservation};
 use super::job::{Finished, Job, LARGE_BODY_BYTES};
-use super::limits::TICK;
-use super::login_job::LoginJob;
+use super::limits::{BEFORE_LOGIN_BYTES_MAX, TICK};
+use super::login_job::{LoginJob, note_refusal};
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::session::{CQL_VERSION, Session, Stage};
 
 /// The error text for a request that panicked.
 pub(super) const PANICKED: &str = "internal error, a bug; the server's log has its place";
+
+/// Most answers of a connection that wait for the log or a disk thread: the number of streams.
+const IN_FLIGHT_MAX: usize = 1 << 15;
 
 /// The longest body of a request that an event loop answers by itself: some milliseconds of copying.
 const BODY_AT_ONCE_BYTES: usize = 1 << 20;
@@ -62,6 +67,8 @@ struct Waiting {
     reservation: Option<Reservation>,
     /// The charge of a long answer on the memory account.
     charge: Option<Charge>,
+    /// The request among those of its client's role, unless the reservation has it.
+    _of_role: Option<InFlight>,
 }
 
 /// All of a connection but its framing and its stream.
@@ -77,8 +84,10 @@ pub(super) struct Requests {
     pub waits: bool,
     client: Option<SocketAddr>,
     held: Vec<Waiting>,
-    /// Jobs in the disk pool.
+    /// Jobs in the disk pool, and the login.
     disk_jobs_count: usize,
+    /// A login has begun since nothing was in progress. It may be a further one of a client that has logged in.
+    login_runs: bool,
     /// Bytes of held requests that have no reservation yet.
     held_bytes: u64,
     /// An answer was held since the log was last told to write.
@@ -105,6 +114,7 @@ impl Requests {
             client,
             held: Vec::new(),
             disk_jobs_count: 0,
+            login_runs: false,
             held_bytes: 0,
             fresh: false,
         }
@@ -120,14 +130,25 @@ impl Requests {
         self.held.len() + self.disk_jobs_count
     }
 
+    /// The most requests that are in progress at a time: one login, or many requests after it. However the requests arrive, alone
+    /// or several in a segment.
+    pub fn in_flight_max(&self) -> usize {
+        if self.session.stage == Stage::Authenticating || self.login_runs { 1 } else { IN_FLIGHT_MAX }
+    }
+
     /// Whether the connection is to end and has nothing left to answer.
     pub fn is_finished(&self) -> bool {
-        (self.closing || self.is_leaving()) && self.in_flight_count() == 0
+        (self.is_closing() || self.is_leaving()) && self.in_flight_count() == 0
+    }
+
+    /// Whether the connection ends after the answers it has, whose client should still read the last one.
+    pub fn is_closing(&self) -> bool {
+        self.closing || self.mailbox.has_ended.load(Ordering::Acquire)
     }
 
     /// Whether no more input is to be read.
     pub fn is_leaving(&self) -> bool {
-        self.shared.is_stopping() || self.mailbox.leaving.load(Ordering::Acquire)
+        self.shared.is_stopping() || self.mailbox.leaving.load(Ordering::Acquire) || self.is_closing()
     }
 
     fn use_keyspace(&mut self, keyspace: Option<Arc<str>>) {
@@ -140,6 +161,12 @@ impl Requests {
         let identity = identity.at(self.client.map(|client| client.ip()));
         self.mailbox.facts.lock().role.clone_from(&identity.role);
         self.session.logged_in(identity);
+    }
+
+    fn register(&mut self, events: EventTypes) {
+        self.session.events = self.session.events.and(events);
+        let schema = self.session.events.contains(EventType::SchemaChange);
+        self.mailbox.wants_schema.store(schema, Ordering::Release);
     }
 
     fn note_startup(&self, startup: &Startup<'_>, version: Version) {
@@ -157,6 +184,7 @@ impl Requests {
     /// Serves one request.
     pub fn handle(&mut self, envelope: &Envelope<'_>, scratch: &mut Scratch) -> Handled {
         let header = envelope.header;
+        self.login_runs &= self.in_flight_count() > 0;
         self.mailbox.count_request(header.opcode);
         let mut head = ResponseHead::new(header.version, header.stream);
         if self.session.stage == Stage::Initial {
@@ -180,9 +208,15 @@ impl Requests {
             return Handled::Answered;
         }
         let body = match unfold.codec(self.session.body_compression()) {
-            Some(codec) => codec.decompress(envelope, self.shared.limits.frame_bytes_max),
+            Some(codec) => codec.decompress(envelope, self.decompressed_bytes_max(header.opcode)),
             None => Ok(envelope.body),
         };
+        if self.session.stage != Stage::Ready && matches!(body, Err(WireError::UnfoldsTooBig { .. })) {
+            let error = WireError::TooLongBeforeLogin { bytes_max: BEFORE_LOGIN_BYTES_MAX };
+            self.put(&Outgoing::Error(&ErrorMessage::from(&error)), &head, tools);
+            self.closing = true;
+            return Handled::Answered;
+        }
         let decoded = body
             .and_then(|body| Ok((decode_request(header.version, header.opcode, header.flags, body)?, body)));
         let (message, body) = match decoded {
@@ -212,18 +246,13 @@ impl Requests {
             }
             Request::Options => self.put(&Outgoing::Supported { cql_version: CQL_VERSION }, &head, tools),
             Request::AuthResponse(token) if self.shared.backend.authenticator().is_some() => {
-                self.send_login(header, head, (body, *token));
+                self.send_login(header, head, (body, *token), tools);
             }
             // Without logins, Cassandra's negotiator accepts any token.
             Request::AuthResponse(_) => self.put(&Outgoing::AuthSuccess(None), &head, tools),
-            Request::Register(events) => {
-                self.session.events = self.session.events.and(*events);
-                let schema = self.session.events.contains(EventType::SchemaChange);
-                self.mailbox.wants_schema.store(schema, Ordering::Release);
-                self.put(&Outgoing::Ready, &head, tools);
-            }
             request => {
-                if message.tracing {
+                // As in Cassandra, REGISTER is not traced.
+                if message.tracing && !matches!(request, Request::Register(_)) {
                     head.tracing_id = Some(tracing_id(&self.shared.host));
                 }
                 self.ask(&Asked { request, head, header, body }, tools);
@@ -232,21 +261,31 @@ impl Requests {
         Handled::Answered
     }
 
+    /// The most bytes to which a body may decompress. Only a request for the backend may be long, and only after the login: until
+    /// then a client is a stranger, and the server must not hold more of it than it has sent.
+    fn decompressed_bytes_max(&self, opcode: Opcode) -> u64 {
+        let bytes_max = self.shared.limits.frame_bytes_max;
+        let may_be_long = self.session.stage == Stage::Ready && is_for_backend(opcode);
+        if may_be_long { bytes_max } else { bytes_max.min(BEFORE_LOGIN_BYTES_MAX) }
+    }
+
     /// Whether a request must run where it may wait for memory: its body is large, or decompresses to a large one.
     fn is_large(&self, envelope: &Envelope<'_>) -> bool {
-        let of_backend = matches!(
-            envelope.header.opcode,
-            Opcode::Query | Opcode::Prepare | Opcode::Execute | Opcode::Batch
-        );
-        let length = || {
-            let compression = self.session.body_compression()?;
-            BodyCodec::decompressed_length(compression, envelope)
-        };
+        let of_backend = is_for_backend(envelope.header.opcode);
         of_backend
             && self.session.stage == Stage::Ready
             && (envelope.body.len() >= LARGE_BODY_BYTES
                 || envelope.header.flags.has(Flags::COMPRESSED)
-                    && length().is_some_and(|length| length >= LARGE_BODY_BYTES as u64))
+                    && self.decompressed_bytes(envelope) >= LARGE_BODY_BYTES)
+    }
+
+    /// The bytes of a request's body once it is decompressed, as it states them, and at most those that it may have.
+    fn decompressed_bytes(&self, envelope: &Envelope<'_>) -> usize {
+        let compression = self.session.body_compression();
+        let stated =
+            compression.and_then(|compression| BodyCodec::decompressed_length(compression, envelope));
+        let bytes = stated.map(|bytes| bytes.min(self.shared.limits.frame_bytes_max));
+        bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(envelope.body.len())
     }
 
     /// Serves a large request that is all of `input`, without copying it; returns `input` if the request is not large.
@@ -277,6 +316,10 @@ impl Requests {
         if header.flags.has(Flags::TRACING) {
             head.tracing_id = Some(tracing_id(&self.shared.host));
         }
+        // A role has no more in flight for being compressed.
+        let envelope = Envelope { header, body: body.get(body_from..).unwrap_or_default() };
+        let bytes = self.decompressed_bytes(&envelope).max(envelope.body.len());
+        let Some(of_role) = self.begin_for_role(bytes, &head, tools) else { return };
         let drawn = if head.tracing_id.is_none() { self.shared.drawn_to_be_traced() } else { None };
         let threshold_ns = self.shared.slow.as_ref().and_then(|slow| slow.threshold_ns());
         let began_ns = threshold_ns.map(|_| tools.now_ns(&*self.shared.host.clock));
@@ -284,7 +327,7 @@ impl Requests {
             mailbox: Arc::clone(&self.mailbox),
             head,
             header,
-            reservation: self.share.account.take(body.len() as u64),
+            reservation: self.share.account.take(body.len() as u64).of_role(of_role),
             body,
             body_from,
             is_raw: true,
@@ -306,9 +349,15 @@ impl Requests {
         header: Header,
         head: ResponseHead<'static>,
         (body, token): (&[u8], Option<&[u8]>),
+        tools: &mut Tools,
     ) {
         // Whose turn it is; a token that names nobody is refused in its turn.
         let role = token.and_then(|token| sasl_plain(token).ok()).map_or_else(String::new, |(role, _)| role);
+        // A login may wait for long, and whoever sends it is a stranger: it needs room for all that is kept of it.
+        let Some(reservation) = self.share.account.try_take_whole((body.len() + role.len()) as u64) else {
+            let message = note_refusal(&self.shared.login_runner, self.shared.slow.as_deref(), self.client);
+            return self.put(&Outgoing::Error(&message), &head, tools);
+        };
         let job = Job {
             mailbox: Arc::clone(&self.mailbox),
             head,
@@ -321,33 +370,38 @@ impl Requests {
             client: self.client,
             drawn: None,
             compression: self.session.body_compression(),
-            reservation: self.share.account.take(body.len() as u64),
+            reservation,
             began_ns: None,
         };
         self.disk_jobs_count += 1;
+        self.login_runs = true;
         let login =
             LoginJob { runner: Arc::clone(&self.shared.login_runner), job, slow: self.shared.slow.clone() };
         let client = self.client.map(|client| client.ip());
         self.shared.login_pool.submit((client, &role), Box::new(login));
     }
 
-    /// Gives a job to the pool, or answers Overloaded if the queue is full.
+    /// Gives a job to the pool. If the queue is full, this job or one of another connection is answered with Overloaded.
     fn submit(&mut self, job: Job, tools: &mut Tools) {
-        let head = job.head;
-        if self.shared.disk_pool.submit(job) {
-            self.disk_jobs_count += 1;
-            self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
-        } else {
-            let text = "Too many requests wait for the disk or for a thread; try again later";
-            self.note_overload(text);
-            let message = ErrorMessage::plain(ErrorCode::Overloaded, text);
-            self.put(&Outgoing::Error(&message), &head, tools);
+        let refused = self.shared.disk_pool.submit(job);
+        if let Some(refused) = &refused {
+            self.note_overload(TOO_MANY_JOBS);
+            if Arc::ptr_eq(&refused.mailbox, &self.mailbox) {
+                let message = ErrorMessage::plain(ErrorCode::Overloaded, TOO_MANY_JOBS);
+                return self.put(&Outgoing::Error(&message), &refused.head, tools);
+            }
+        }
+        self.disk_jobs_count += 1;
+        self.shared.counts.disk_jobs.fetch_add(1, Ordering::Relaxed);
+        if let Some(refused) = refused {
+            self.shared.disk_pool.refuse(refused);
         }
     }
 
     /// Runs a request at the backend, on this thread if that does not have to wait.
     fn ask(&mut self, asked: &Asked<'_>, tools: &mut Tools) {
         let Asked { request, head, header, body } = *asked;
+        let Some(of_role) = self.begin_for_role(body.len(), &head, tools) else { return };
         let drawn = if head.tracing_id.is_none() { self.shared.drawn_to_be_traced() } else { None };
         let compression = self.session.body_compression();
         let clock = &*self.shared.host.clock;
@@ -365,6 +419,7 @@ impl Requests {
             may_block: false,
             cancelled: &self.mailbox.gone,
             warned_of_use: &self.mailbox.warned_of_use,
+            has_ended: &self.mailbox.has_ended,
             clock,
             slow: self.shared.slow.as_deref(),
             audit: self.shared.limits.audit.as_deref().filter(|audit| audit.is_on()),
@@ -380,7 +435,13 @@ impl Requests {
         let Ok(reply) = ran else {
             return self.panicked(start, &head, tools);
         };
-        drop(scope);
+        // An answer that is held is there longer than its request.
+        let held_bytes = match &reply {
+            Reply::Held(held) => held.envelope.as_ref().map_or(0, Vec::capacity),
+            _ => 0,
+        };
+        let charge =
+            (held_bytes >= LARGE_BODY_BYTES).then(|| scope.hand_over(Share::Answers, held_bytes as u64));
         self.output.appended();
         match reply {
             // A connection that is being polled still has its client, so its requests are not cancelled here.
@@ -388,7 +449,8 @@ impl Requests {
             Reply::Refused(code) | Reply::LoginRefused(code, _) => self.shared.counts.error(code),
             Reply::UsedKeyspace(keyspace) => self.use_keyspace(Some(keyspace)),
             Reply::LoggedIn(identity) => self.log_in(identity),
-            Reply::Held(held) => self.hold(held, body.len() as u64, (None, None)),
+            Reply::Registered(events) => self.register(events),
+            Reply::Held(held) => self.hold(held, body.len() as u64, (None, charge), of_role),
             Reply::WouldBlock => {
                 let job = Job {
                     mailbox: Arc::clone(&self.mailbox),
@@ -402,7 +464,7 @@ impl Requests {
                     client: self.client,
                     drawn,
                     compression,
-                    reservation: self.share.account.take(body.len() as u64),
+                    reservation: self.share.account.take(body.len() as u64).of_role(of_role),
                     began_ns,
                 };
                 self.submit(job, tools);
@@ -419,9 +481,34 @@ impl Requests {
         self.put(&Outgoing::Error(&message), head, tools);
     }
 
-    fn hold(&mut self, held: Held, bytes: u64, (reservation, charge): (Option<Reservation>, Option<Charge>)) {
+    /// Counts a request for the client's role. `None`: the role may have no more, and the client has been told.
+    #[inline]
+    fn begin_for_role(
+        &mut self,
+        bytes: usize,
+        head: &ResponseHead<'static>,
+        tools: &mut Tools,
+    ) -> Option<Option<InFlight>> {
+        match self.session.identity.begin(bytes) {
+            Ok(of_role) => Some(of_role),
+            Err(refusal) => {
+                let text = refusal.to_string();
+                self.note_overload(&text);
+                self.put(&Outgoing::Error(&ErrorMessage::plain(ErrorCode::Overloaded, text)), head, tools);
+                None
+            }
+        }
+    }
+
+    fn hold(
+        &mut self,
+        held: Held,
+        bytes: u64,
+        (reservation, charge): (Option<Reservation>, Option<Charge>),
+        of_role: Option<InFlight>,
+    ) {
         let since_tick = self.shared.ticks.load(Ordering::Relaxed);
-        self.held.push(Waiting { held, since_tick, bytes, reservation, charge });
+        self.held.push(Waiting { held, since_tick, bytes, reservation, charge, _of_role: of_role });
         self.held_bytes += bytes;
         self.fresh = true;
     }
@@ -432,7 +519,9 @@ impl Requests {
             return;
         };
         for finished in messages.finished {
-            let Finished { envelope, held, charge, keyspace, identity, reservation, error, .. } = finished;
+            let Finished {
+                envelope, held, charge, keyspace, identity, registered, reservation, error, ..
+            } = finished;
             self.disk_jobs_count -= 1;
             if let Some(code) = error {
                 self.shared.counts.error(code);
@@ -446,8 +535,11 @@ impl Requests {
             if let Some(identity) = identity {
                 self.log_in(identity);
             }
+            if let Some(events) = registered {
+                self.register(events);
+            }
             if let Some(held) = held {
-                self.hold(held, 0, (reservation, of_held));
+                self.hold(held, 0, (reservation, of_held), None);
             }
         }
         let Some(version) = self.session.version else {
@@ -549,7 +641,9 @@ impl Requests {
 
     /// Sends the ERROR for a frame that was refused.
     pub fn refuse(&mut self, refusal: &Refusal) {
-        self.shared.counts.error(ErrorCode::Protocol);
+        if refusal.is_error() {
+            self.shared.counts.error(ErrorCode::Protocol);
+        }
         refusal.encode(self.session.version, self.output.envelopes());
         self.output.appended();
     }
@@ -564,6 +658,11 @@ impl Requests {
         let _fits = outgoing.encode(head, codec, self.output.envelopes());
         self.output.appended();
     }
+}
+
+/// Whether the backend answers requests of this kind.
+fn is_for_backend(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Query | Opcode::Prepare | Opcode::Execute | Opcode::Batch)
 }
 
 impl Drop for Requests {

@@ -6,9 +6,7 @@ use helenus_cql::backend::{ResultColumns, RowsOut};
 use helenus_host::account::{self, Refusal};
 use helenus_model::row_batch::{BatchColumn, RowBatch};
 use helenus_wire::WireError;
-use helenus_wire::native::{
-    BodyCodec, ColumnSource, Flags, HEADER_LENGTH, Opcode, ResponseHead, RowsMetadata, RowsWriter, Version,
-};
+use helenus_wire::native::{BodyCodec, ColumnSource, ResponseHead, RowsMetadata, RowsWriter, Version};
 
 use super::columns::ColumnsCache;
 
@@ -65,7 +63,11 @@ impl<'b> RowsAnswer<'b> {
         codec: Option<&mut BodyCodec>,
     ) -> Result<(), Unfinished> {
         self.columns(columns);
-        let Some((writer, _)) = self.writer.filter(|_| !self.torn) else { return Err(Unfinished::Torn) };
+        let Some((mut writer, _)) = self.writer.filter(|_| !self.torn) else { return Err(Unfinished::Torn) };
+        let state_bytes = paging_state.map_or(0, |state| 4 + state.len());
+        account::reserve(writer.buffer(), state_bytes).map_err(Unfinished::NoMemory)?;
+        let length = writer.size() + state_bytes;
+        ask_to_compress(codec.as_deref(), writer.buffer(), length).map_err(Unfinished::NoMemory)?;
         let finished = match paging_state {
             Some(state) => writer.finish_with_more(state, codec),
             None => writer.finish(codec),
@@ -78,8 +80,18 @@ impl<'b> RowsAnswer<'b> {
 pub(super) enum Unfinished {
     /// `columns` was called again with other columns, because the schema changed while the request ran.
     Torn,
+    /// There is no memory for a copy of it.
+    NoMemory(Refusal),
     /// It is too long for the protocol.
     Wire(WireError),
+}
+
+/// Asks for the memory that the compression of a body takes: the last `length` bytes of `out`, or fewer.
+fn ask_to_compress(codec: Option<&BodyCodec>, out: &mut Vec<u8>, length: usize) -> Result<(), Refusal> {
+    let Some(codec) = codec else { return Ok(()) };
+    // A body that cannot be compressed becomes a little longer.
+    account::reserve(out, codec.compressed_bytes_max(length).saturating_sub(length))?;
+    account::grow(codec.bytes_to_compress(length))
 }
 
 impl RowsOut for RowsAnswer<'_> {
@@ -146,24 +158,20 @@ impl RowsOut for RowsAnswer<'_> {
     }
 }
 
-/// Inserts warnings into the uncompressed answer from `start` to the end of `out`. Warnings precede the message but are
-/// known only after it. They are rare, so the answer is simply written once more.
+/// Inserts warnings into the uncompressed answer from `start` to the end of `out`, and compresses it if there is a codec.
 pub(super) fn insert_warnings(
     out: &mut Vec<u8>,
     start: usize,
-    warnings: &[String],
-    head: &ResponseHead<'static>,
+    head: &ResponseHead<'_>,
     codec: Option<&mut BodyCodec>,
-) -> Result<(), WireError> {
-    let traced = out.get(start + 1).is_some_and(|flags| Flags(*flags).has(Flags::TRACING));
-    let message = start + HEADER_LENGTH + if traced { 16 } else { 0 };
-    let message = out.get(message..).unwrap_or_default().to_vec();
-    out.truncate(start);
-    let head = ResponseHead { warnings, ..*head };
-    let open = head.open(Opcode::Result, out);
-    out.extend_from_slice(&message);
-    match codec {
-        Some(codec) if head.version < Version::V5 => open.finish_compressed(out, codec),
-        _ => open.finish(out),
+) -> Result<(), Unfinished> {
+    let codec = codec.filter(|_| head.version < Version::V5);
+    let bytes = 2 + head.warnings.iter().map(|warning| 2 + warning.len()).sum::<usize>();
+    let length = out.len().saturating_sub(start) + bytes;
+    let asked = account::reserve(out, bytes).and_then(|()| ask_to_compress(codec.as_deref(), out, length));
+    if let Err(refusal) = asked {
+        out.truncate(start);
+        return Err(Unfinished::NoMemory(refusal));
     }
+    head.insert_warnings(out, start, codec).map_err(Unfinished::Wire)
 }

@@ -12,7 +12,7 @@ use helenus_wire::native::{
 };
 
 /// The CQL version that Cassandra 5.0.9 reports (`QueryProcessor.CQL_VERSION`).
-pub(super) const CQL_VERSION: &str = "3.4.7";
+pub(super) const CQL_VERSION: &str = helenus_wire::native::SUPPORTED_CQL;
 
 /// The stage of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

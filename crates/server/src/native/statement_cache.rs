@@ -47,10 +47,19 @@ pub(super) struct BatchStatements {
     places: HashMap<StatementId, usize>,
 }
 
+impl BatchStatements {
+    /// The statement of an id, if the batch has taken it.
+    pub fn find(&self, id: &[u8]) -> Option<&CachedStatement> {
+        self.taken.get(*self.places.get(id)?)
+    }
+}
+
 impl Deref for CachedStatement {
     type Target = Prepared;
 
     fn deref(&self) -> &Prepared {
+        #[cfg(test)]
+        tests::LOOKED_AT.with(|count| count.set(count.get() + 1));
         &self.statement
     }
 }
@@ -123,4 +132,32 @@ fn prepared(backend: &dyn Backend, id: &[u8]) -> Result<Arc<Prepared>, Failure> 
         }));
     };
     backend.prepared(&id)?.ok_or(Failure::Cql(CqlError::Unprepared(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// How often a statement was looked at.
+        pub(super) static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_statement_of_a_batch_is_found_without_a_look_at_the_others() {
+        const STATEMENTS: usize = 5000;
+        let id = |number: usize| (number as u128).to_be_bytes();
+        let mut known = BatchStatements::default();
+        for number in 0..STATEMENTS {
+            let statement = Arc::new(Prepared::elsewhere(id(number), "SELECT", Vec::new()));
+            known.places.insert(id(number), known.taken.len());
+            known.taken.push(CachedStatement { statement, uses: 0, tail: KeptTail::default() });
+        }
+        for number in 0..STATEMENTS {
+            assert_eq!(known.find(&id(number)).unwrap().id, id(number));
+        }
+        assert!(known.find(&id(STATEMENTS)).is_none() && known.find(b"short").is_none());
+        assert!(LOOKED_AT.get() <= 2 * STATEMENTS, "{} looks", LOOKED_AT.get());
+    }
 }

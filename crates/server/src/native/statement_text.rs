@@ -1,6 +1,7 @@
 //! The text of a request for the log of slow and failed statements.
 
 use helenus_cql::backend::{Backend, StatementId};
+use helenus_cql::syntax::has_secret_values;
 use helenus_wire::native as wire;
 use helenus_wire::native::{Request, Value};
 
@@ -9,7 +10,7 @@ use crate::log::StatementText;
 /// The most bytes of a value that are shown.
 const VALUE_BYTES_MAX: usize = 64;
 
-/// The texts of a request's statements and, if `with_values`, its values.
+/// The texts of a request's statements and, if `with_values`, its values. Those of statements on the tables of roles are secrets.
 #[cold]
 pub(super) fn statement_text(
     request: &Request<'_>,
@@ -23,6 +24,11 @@ pub(super) fn statement_text(
             |found| StatementText::cut(&found.query),
         )
     };
+    let are_secret = |id: &[u8]| {
+        let found = StatementId::try_from(id).ok().and_then(|id| backend.prepared(&id).ok().flatten());
+        let subject = found.and_then(|found| found.subject.clone());
+        subject.is_none_or(|subject| subject.has_secret_values())
+    };
     let values = |values: &wire::Values<'_>| match with_values {
         true => values.iter().take(StatementText::VALUES_MAX).map(|(_, value)| value_text(value)).collect(),
         false => Vec::new(),
@@ -32,13 +38,19 @@ pub(super) fn statement_text(
             kind: "query",
             texts: vec![StatementText::cut(query.query)],
             count: 1,
-            values: values(&query.parameters.values),
+            values: match has_secret_values(query.query) {
+                true => Vec::new(),
+                false => values(&query.parameters.values),
+            },
         },
         Request::Execute(execute) => StatementText {
             kind: "prepared",
             texts: vec![prepared(execute.id)],
             count: 1,
-            values: values(&execute.parameters.values),
+            values: match are_secret(execute.id) {
+                true => Vec::new(),
+                false => values(&execute.parameters.values),
+            },
         },
         Request::Prepare(prepare) => {
             let texts = vec![StatementText::cut(prepare.query)];

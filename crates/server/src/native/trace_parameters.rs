@@ -2,10 +2,12 @@
 //! `BatchMessage`.
 
 use helenus_cql::backend::{Backend, StatementId};
-use helenus_model::types::to_cql_literal;
+use helenus_model::types::{to_cql_literal, to_short_literal};
 use helenus_wire::native as wire;
 use helenus_wire::native::{Consistency, Request, Value};
 
+/// A value of more bytes is not shown: its text would take several times as much memory.
+const VALUE_BYTES_MAX: usize = 16 << 10;
 /// The most characters of a value that are shown.
 const VALUE_CHARS_MAX: usize = 1000;
 
@@ -56,12 +58,16 @@ fn executed(execute: &wire::Execute<'_>, backend: &dyn Backend) -> Vec<(String, 
     let id = StatementId::try_from(execute.id).ok();
     let Some(prepared) = id.and_then(|id| backend.prepared(&id).ok().flatten()) else { return parameters };
     add(&mut parameters, "query", &prepared.query);
+    let are_secret = prepared.subject.as_ref().is_none_or(|subject| subject.has_secret_values());
     let values = execute.parameters.values.iter().map(|(_, value)| value);
     for (at, (marker, value)) in prepared.markers.iter().zip(values).enumerate() {
         let text = match value {
+            // Every role may read the traces.
+            _ if are_secret => "*******".to_owned(),
             Value::Null => to_cql_literal(&marker.ty, None),
             Value::Unset => "<unset>".to_owned(),
-            Value::Bytes(bytes) => to_cql_literal(&marker.ty, Some(bytes)),
+            Value::Bytes(bytes) if bytes.len() > VALUE_BYTES_MAX => format!("<{} bytes>", bytes.len()),
+            Value::Bytes(bytes) => to_short_literal(&marker.ty, Some(bytes), VALUE_CHARS_MAX + 1),
         };
         let shown = match text.char_indices().nth(VALUE_CHARS_MAX) {
             Some((end, _)) => format!("{}...'", text.get(..end).unwrap_or_default()),

@@ -3,71 +3,82 @@
 //! ```text
 //! read what is there -> call each whole message -> wait for the log once -> write all answers in one go -> again
 //! ```
-//! A call that needs the disk runs on a separate thread, after the earlier answers have been sent, and a login on one of the
-//! login pool; nothing here blocks.
-//! Such a call is cancelled when its client leaves. A client that does not read its answers for too long is
+//! `calls` has the middle part. A call that needs the disk runs on a separate thread, after the earlier answers have been sent,
+//! and a login on one of the login pool; nothing here blocks. A client that does not read its answers for too long is
 //! disconnected.
+//!
+//! A connection is one task of an event loop, which polls another task only when this one waits. A client that sends faster
+//! than it is served never makes it wait, so it gives way after some rounds, and within a round where tokio's budget of a task is
+//! used up. Reads and writes wait with the task's own waker: at the end of the budget they find nothing although the socket is
+//! ready, and a loop that only asks the socket would turn for ever.
 
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
+use helenus_cql::backend::InFlight;
 use helenus_engine::Ticket;
-use helenus_engine::read::Probe;
-use helenus_host::account::{Charge, Scope, Share, Waits};
-use helenus_rpc::{CallOptions, CallOutcome, RefusedKind, Session, role_to_log_in};
-use helenus_wire::thrift::{Call, Framing, Message, ThriftError, next_message};
-use parking_lot::Mutex;
-use tokio::io::{AsyncWriteExt, Interest};
+use helenus_host::account::{Charge, Share};
+use helenus_rpc::{RefusedKind, Session};
+use helenus_wire::thrift::{ApplicationFailure, Call, ThriftError, put_failure};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::time::{timeout, timeout_at};
+use tokio::task::{coop, yield_now};
+use tokio::time::{Instant, timeout, timeout_at};
 
+use super::input::Input;
+use super::newcomer::RpcNewcomer;
 use super::server::Shared;
-use super::watch::{LoopCounters, Watched};
+use super::watch::LoopCounters;
 use crate::busy_poll::BusyPoll;
-use crate::logins::Turn;
-use crate::native::{ConnectionShare, PartialFrame, Reservation};
+use crate::connection_budget::Newcomer;
+use crate::native::{ConnectionShare, LITTLE_BYTES};
 use crate::tls::ServerStream;
 
-/// Bytes of a read, and of an input buffer that is kept while a client is busy.
-const READ_BYTES: usize = 64 << 10;
-/// The same while incomplete messages hold much. Each connection may keep as many.
-const LITTLE_BYTES: usize = 4 << 10;
 /// Bytes of an output buffer that is kept while a client is busy.
-const KEPT_BYTES_MAX: usize = 1 << 20;
-/// From this size on, answers are sent at once: the client can then read them while its next calls are answered.
-const WRITE_BYTES: usize = 32 << 10;
+pub(super) const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Rounds of a client that sends without a pause, before other clients of the event loop have their turn.
+const ROUNDS_PER_TURN: u32 = 16;
+/// Rounds of such a client after the server was told to stop.
+const LAST_ROUNDS: u32 = 16;
 /// The slowest rate at which a long message may arrive, bytes a second, besides its grace period.
 const ARRIVAL_BYTES_PER_S: u64 = 128 << 10;
+/// Longer than any connection lives.
+const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The longest message before the login.
 const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 /// How often a long message checks whether there is room for it.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
+/// An output buffer of this size or more is charged to the memory account while its client does not read it.
+const CHARGED_BYTES: usize = 64 << 10;
+/// How long a connection that the server ends still reads and drops input. If it were closed at once with input that is not
+/// read, both systems would throw away the answers that are on their way.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// An answer that waits for the log, with its position in the output.
-struct Held {
-    start: usize,
-    end: usize,
-    call: Call,
-    ticket: Ticket,
-}
-
-/// Cancels a call when it is dropped.
-struct EndsCall(Arc<AtomicBool>);
-
-impl Drop for EndsCall {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+pub(super) struct Held {
+    pub start: usize,
+    pub end: usize,
+    pub call: Call,
+    pub ticket: Ticket,
+    /// The call among those in flight of its client's role.
+    pub _in_flight: Option<InFlight>,
 }
 
 /// Why a connection ends.
-enum Ended {
-    /// The client has gone, it was too slow, or the server stops.
+pub(super) enum Ended {
+    /// The client has gone, or it takes no answers.
     Gone,
+    /// The client's message is not taken, and it is told why.
+    Refused(String),
     /// The client sent something that is not a message. The answers before it are still sent.
     Garbage,
+    /// Its session is over, as the last answer says. The answers are still sent.
+    SessionOver,
 }
 
 impl From<std::io::Error> for Ended {
@@ -77,40 +88,54 @@ impl From<std::io::Error> for Ended {
 }
 
 impl From<ThriftError> for Ended {
-    fn from(_error: ThriftError) -> Ended {
-        Ended::Garbage
+    fn from(error: ThriftError) -> Ended {
+        match error {
+            ThriftError::FrameTooLong { .. } | ThriftError::MessageTooLong { .. } => {
+                Ended::Refused(error.to_string())
+            }
+            _ => Ended::Garbage,
+        }
     }
 }
 
-struct Connection<'a> {
-    stream: ServerStream,
-    client: Option<SocketAddr>,
-    shared: &'a Arc<Shared>,
-    served: &'a LoopCounters,
-    session: Box<Session>,
-    framing: Option<Framing>,
-    input: Vec<u8>,
-    output: Vec<u8>,
-    held: Vec<Held>,
-    /// A complete message has arrived and, where clients have to log in, the client has.
-    has_begun: bool,
+pub(super) struct Connection<'a> {
+    pub stream: ServerStream,
+    pub client: Option<SocketAddr>,
+    pub shared: &'a Arc<Shared>,
+    pub served: &'a LoopCounters,
+    pub session: Box<Session>,
+    pub share: &'a ConnectionShare,
+    pub input: Input,
+    pub output: Vec<u8>,
+    pub held: Vec<Held>,
+    /// Notes when a complete message has arrived and, where clients have to log in, the client has.
+    newcomer: &'a RpcNewcomer,
     /// When that must have happened.
-    begins_by: tokio::time::Instant,
+    begins_by: Instant,
     /// The charge of a long answer on the memory account.
-    charge: Option<Charge>,
-    /// The reservation of a long message among the bytes in flight, until it is answered.
-    reservation: Option<Reservation>,
-    /// The bytes of an incomplete message while there is no reservation.
-    partial: PartialFrame,
+    pub charge: Option<Charge>,
+    /// When answers were last sent.
+    sent: Option<Instant>,
+    /// Changes when the server stops.
+    stopped: watch::Receiver<Duration>,
 }
 
-/// Serves one client until it leaves, sends garbage, or the server stops.
+/// What the connections of an event loop share.
+pub(super) struct EventLoop {
+    pub shared: Arc<Shared>,
+    pub served: Arc<LoopCounters>,
+    pub busy_poll: Arc<BusyPoll>,
+}
+
+/// Serves one client until it leaves, sends garbage, or the server stops, or until it must make room for another before it has
+/// begun.
 pub(super) async fn serve(
     stream: ServerStream,
     share: ConnectionShare,
-    (shared, served, busy_poll): (&Arc<Shared>, &LoopCounters, &BusyPoll),
-    mut stopped: watch::Receiver<Duration>,
+    event_loop: &EventLoop,
+    (newcomer, mut stopped): (&RpcNewcomer, watch::Receiver<Duration>),
 ) {
+    let EventLoop { shared, served, busy_poll } = event_loop;
     let client = stream.socket().peer_addr().ok();
     let session = Box::new(Session::of_client(client, stream.client_certificate()));
     let mut connection = Connection {
@@ -119,119 +144,178 @@ pub(super) async fn serve(
         shared,
         served,
         session,
-        framing: None,
-        input: Vec::new(),
+        share: &share,
+        input: Input::new(&share, shared.limits.messages),
         output: Vec::new(),
         held: Vec::new(),
-        has_begun: false,
-        begins_by: tokio::time::Instant::now() + shared.limits.handshake_timeout,
+        newcomer,
+        begins_by: after(tokio::time::Instant::now(), shared.limits.handshake_timeout),
         charge: None,
-        reservation: None,
-        partial: PartialFrame::new(&share.account),
+        sent: None,
+        stopped: stopped.clone(),
     };
-    loop {
-        let read = tokio::select! {
-            biased;
-            read = connection.read(&share) => read,
-            _ = stopped.changed() => return,
-        };
-        if read.is_err() {
-            return;
-        }
-        let answered = connection.answer().await;
-        connection.has_begun |= !shared.rpc.has_logins() || connection.session.has_role();
-        let delay = connection.session.take_login_delay();
-        if !delay.is_zero() {
-            // The answer to a failed login waits, and so does its client.
-            tokio::select! {
-                () = tokio::time::sleep(delay) => {}
-                _ = stopped.changed() => return,
-            }
-        }
-        if connection.input.is_empty() {
-            connection.reservation = None;
-        }
-        if connection.settle().await.is_err() {
-            return;
-        }
-        let Ok(calls) = answered else { return };
-        busy_poll.answered(calls);
+    let ended = tokio::select! {
+        biased;
+        () = newcomer.displaced() => return,
+        ended = connection.run(busy_poll, &mut stopped) => ended,
+    };
+    if ended.is_ok() {
+        connection.linger().await;
     }
 }
 
 impl Connection<'_> {
-    /// Reads until a message is complete. A client that sends nothing holds no buffer. After its first message it may
-    /// be idle for any time. But once a message begins, it must arrive at some speed, so that nobody occupies memory by
-    /// sending single bytes.
-    async fn read(&mut self, share: &ConnectionShare) -> Result<(), Ended> {
-        if self.input.is_empty() {
-            (self.input, self.output) = (Vec::new(), Vec::new());
-            self.wait_for_client().await?;
-            self.input.reserve(self.read_bytes());
-        }
-        let mut begun = tokio::time::Instant::now();
+    /// Serves messages. An error: there is nobody to whom anything is to be said.
+    async fn run(
+        &mut self,
+        busy_poll: &BusyPoll,
+        stopped: &mut watch::Receiver<Duration>,
+    ) -> Result<(), Ended> {
+        let (mut rounds, mut last_rounds) = (0_u32, LAST_ROUNDS);
         loop {
-            match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Err(Ended::Gone),
-                Ok(_) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && self.input.is_empty() => {
-                    self.wait_for_client().await?;
-                    begun = tokio::time::Instant::now();
-                    continue;
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    let due = begun + self.shared.limits.message_grace + arrival_time(self.announced());
-                    match timeout_at(due, self.stream.readable()).await {
-                        Ok(ready) => ready?,
-                        Err(_too_slow) => return Err(Ended::Gone),
-                    }
-                    continue;
-                }
-                Err(_) => return Err(Ended::Gone),
+            rounds = rounds.wrapping_add(1);
+            if rounds.is_multiple_of(ROUNDS_PER_TURN) {
+                yield_now().await;
             }
-            let whole = next_message(&self.input, self.framing, self.shared.limits.messages)?;
-            if whole.is_some() {
-                self.partial.set(0);
+            if stopped.has_changed().unwrap_or(true) {
+                // What has been received is answered, unless the client sends more for ever.
+                if last_rounds == 0 {
+                    return Ok(());
+                }
+                last_rounds -= 1;
+            }
+            let read = tokio::select! {
+                biased;
+                read = self.read() => read,
+                _ = stopped.changed() => return Ok(()),
+            };
+            match read {
+                Ok(()) => {}
+                Err(Ended::Refused(text)) => return self.refuse(&text).await,
+                Err(Ended::Gone | Ended::Garbage | Ended::SessionOver) => return Err(Ended::Gone),
+            }
+            let answered = self.answer().await;
+            if !self.shared.rpc.has_logins() || self.session.has_role() {
+                self.newcomer.begin();
+            }
+            match answered {
+                Ok(calls) => {
+                    self.settle().await?;
+                    busy_poll.answered(calls);
+                }
+                Err(Ended::Refused(text)) => return self.refuse(&text).await,
+                Err(Ended::Garbage | Ended::SessionOver) => return self.settle().await,
+                Err(Ended::Gone) => return Err(Ended::Gone),
+            }
+            if !self.newcomer.has_begun() && tokio::time::Instant::now() >= self.begins_by {
+                // Calls that are refused do not keep a connection open without a login.
                 return Ok(());
             }
-            if !self.has_begun && self.shared.rpc.has_logins() && self.announced() > BEFORE_LOGIN_BYTES_MAX {
-                return Err(Ended::Garbage);
-            }
-            // An unserved buffer counts with its capacity, which is what it takes.
-            let is_counted = self.reservation.is_none() && self.input.capacity() > LITTLE_BYTES;
-            self.partial.set(if is_counted { self.input.capacity() } else { 0 });
-            let expected = usize::try_from(self.announced()).unwrap_or(usize::MAX);
-            // A message without a frame does not state its length, so its reservation is renewed each time it has
-            // doubled.
-            let reserved = self.reservation.as_ref().map_or(0, Reservation::bytes);
-            if expected as u64 > reserved.max(self.read_bytes() as u64) {
-                let wanted = if self.framing == Some(Framing::Framed) { expected } else { expected * 2 };
-                let waits_since = tokio::time::Instant::now();
-                // The old reservation is part of the new one.
-                self.reservation = None;
-                while self.reservation.is_none() {
-                    self.reservation = share.account.try_take(wanted as u64);
-                    if self.reservation.is_none() {
-                        tokio::time::sleep(ROOM_PAUSE).await;
-                    }
-                }
-                // The client is not to blame for this wait.
-                begun += waits_since.elapsed();
-                self.partial.set(0);
-            }
-            let missing = expected.saturating_sub(self.input.len()).min(READ_BYTES << 2);
-            self.input.reserve(missing.max(self.read_bytes()));
         }
     }
 
-    /// Bytes to read at a time: few while incomplete messages of all clients hold much.
-    fn read_bytes(&self) -> usize {
-        if self.partial.are_many() { LITTLE_BYTES } else { READ_BYTES }
+    /// Answers the incoming call with an exception, after the answers before it. Where its name has not come, whoever sends it may
+    /// speak another protocol, and gets no answer.
+    async fn refuse(&mut self, text: &str) -> Result<(), Ended> {
+        let role = self.session.role().map(|role| &**role);
+        let head = self.input.head();
+        self.shared.watch.not_taken((self.client, role), head.map_or(b"", |(name, _)| name), text);
+        if let (Some(head), Some(framing)) = (head, self.input.framing) {
+            put_failure(head, (ApplicationFailure::Internal, text), framing, &mut self.output);
+        }
+        self.settle().await
+    }
+
+    /// Ends a connection whose last answer was just sent: shuts down the sending side, then reads and drops input for a while.
+    async fn linger(&mut self) {
+        if self.sent.is_none_or(|sent| sent.elapsed() >= LINGER) {
+            return;
+        }
+        let ending = async {
+            self.stream.shutdown().await?;
+            let mut rest = [0; LITTLE_BYTES];
+            while self.stream.read(&mut rest).await? > 0 {}
+            Ok::<_, std::io::Error>(())
+        };
+        let _over = timeout(LINGER, ending).await;
+    }
+
+    /// Reads until a message is complete. A client that sends nothing holds no buffer. After its first message it may
+    /// be idle for any time. But once a message begins, it must arrive at some speed, so that nobody occupies memory by
+    /// sending single bytes.
+    async fn read(&mut self) -> Result<(), Ended> {
+        if self.input.bytes.is_empty() {
+            self.output = Vec::new();
+            self.wait_for_client().await?;
+        }
+        let mut begun = tokio::time::Instant::now();
+        // A call that came while another one ran may be here already, so this looks before it reads.
+        while !self.input.has_message()? {
+            let is_stranger = !self.newcomer.has_begun() && self.shared.rpc.has_logins();
+            if is_stranger && self.input.announced() > BEFORE_LOGIN_BYTES_MAX {
+                let text = format!("A message before the login may have {BEFORE_LOGIN_BYTES_MAX} bytes");
+                return Err(Ended::Refused(text));
+            }
+            let waits_since = tokio::time::Instant::now();
+            while !self.input.make_room(self.share) {
+                let is_late = !self.newcomer.has_begun() && tokio::time::Instant::now() >= self.begins_by;
+                if is_late || waits_since.elapsed() > self.shared.limits.message_grace {
+                    return Err(Ended::Refused(
+                        "The server has no room for this request now; try again later".to_owned(),
+                    ));
+                }
+                tokio::time::sleep(ROOM_PAUSE).await;
+            }
+            // The client is not to blame for this wait.
+            begun += waits_since.elapsed();
+            if !self.input.bytes.is_empty() {
+                self.read_more(begun).await?;
+            } else if !self.read_now().await? {
+                self.input.served(0);
+                self.wait_for_client().await?;
+                begun = tokio::time::Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there. False: nothing, or the task has used up its turn.
+    async fn read_now(&mut self) -> Result<bool, Ended> {
+        let read = {
+            let mut reading = pin!(self.stream.read_buf(&mut self.input.bytes));
+            poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await
+        };
+        match read {
+            Poll::Ready(Ok(0) | Err(_)) => Err(Ended::Gone),
+            Poll::Ready(Ok(_)) => Ok(true),
+            Poll::Pending => {
+                // Whoever tries again has a new turn then. Otherwise it would find nothing again, for ever.
+                coop::consume_budget().await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads more of a message of which a part has come, since `begun`.
+    async fn read_more(&mut self, begun: Instant) -> Result<(), Ended> {
+        let arrival = arrival_time(self.input.announced());
+        let mut due = after(begun, self.shared.limits.message_grace.saturating_add(arrival));
+        if !self.newcomer.has_begun() {
+            due = due.min(after(self.begins_by, arrival));
+        }
+        match timeout_at(due, self.stream.read_buf(&mut self.input.bytes)).await {
+            Ok(Ok(0) | Err(_)) => Err(Ended::Gone),
+            Ok(Ok(_)) => Ok(()),
+            Err(_too_slow) => {
+                let text = "The request did not arrive in time; send it without pauses";
+                Err(Ended::Refused(text.to_owned()))
+            }
+        }
     }
 
     /// Waits for input; until the client has begun, at most the handshake timeout in all.
     async fn wait_for_client(&mut self) -> Result<(), Ended> {
-        if self.has_begun {
+        if self.newcomer.has_begun() {
             return Ok(self.stream.readable().await?);
         }
         match timeout_at(self.begins_by, self.stream.readable()).await {
@@ -240,149 +324,16 @@ impl Connection<'_> {
         }
     }
 
-    /// The stated length of the current message; without a frame, the bytes received so far.
-    fn announced(&self) -> u64 {
-        match (self.framing, self.input.first_chunk::<4>()) {
-            (Some(Framing::Framed), Some(length)) => {
-                u64::from(u32::from_be_bytes(*length)).min(self.shared.limits.messages.frame)
-            }
-            _ => self.input.len() as u64,
-        }
-    }
-
-    /// Calls every complete message, and returns their number.
-    async fn answer(&mut self) -> Result<u64, Ended> {
-        let (mut used, mut calls) = (0, 0);
-        while let Some(rest) = self.input.get(used..).filter(|rest| !rest.is_empty()) {
-            let Some(message) = next_message(rest, self.framing, self.shared.limits.messages)? else { break };
-            self.framing = Some(message.framing);
-            let start = self.output.len();
-            let size = message.size;
-            let watched = self.shared.watch.begin(self.client);
-            let (rpc, manner) = (&self.shared.rpc, CallOptions::default());
-            let scope = Scope::begin(Share::Requests, Waits::Never);
-            let done = rpc.call(&message, &mut self.session, manner, &mut self.output)?;
-            drop(scope);
-            if !matches!(done, CallOutcome::WouldBlock) {
-                self.served.calls.fetch_add(1, Ordering::Relaxed);
-                let words = || rpc.describe(&message, &self.session);
-                self.shared.watch.ended(watched, &done, &words, None);
-            }
-            match done {
-                CallOutcome::Answered | CallOutcome::Refused(_) | CallOutcome::Cancelled => {}
-                CallOutcome::Held(call, ticket) => self.hold(start, call, ticket),
-                CallOutcome::WouldBlock => {
-                    let framing = message.framing;
-                    let before = size - message.bytes.len();
-                    let is_all = used == 0 && size == self.input.len();
-                    let bytes = if is_all {
-                        // A long message is not copied.
-                        let mut bytes = std::mem::take(&mut self.input);
-                        bytes.drain(..before);
-                        bytes
-                    } else {
-                        message.bytes.to_vec()
-                    };
-                    self.settle().await?;
-                    self.call_blocking(bytes, framing, watched).await?;
-                    if is_all {
-                        return Ok(calls + 1);
-                    }
-                }
-            }
-            used += size;
-            calls += 1;
-            if self.output.len() >= WRITE_BYTES {
-                self.settle().await?;
-            }
-        }
-        self.input.drain(..used);
-        Ok(calls)
-    }
-
-    fn hold(&mut self, start: usize, call: Call, ticket: Ticket) {
-        self.held.push(Held { start, end: self.output.len(), call, ticket });
-    }
-
-    /// Calls a message where it may wait for the disk. If the client leaves meanwhile, the call is cancelled.
-    async fn call_blocking(
-        &mut self,
-        bytes: Vec<u8>,
-        framing: Framing,
-        watched: Watched,
-    ) -> Result<(), Ended> {
-        let shared = Arc::clone(self.shared);
-        let mut session = std::mem::take(&mut self.session);
-        let gone = Arc::<AtomicBool>::default();
-        let cancelled = Arc::clone(&gone);
-        // Also cancels when this future is dropped, as happens when the server stops.
-        let _ends = EndsCall(gone);
-        let login = role_to_log_in(&Message { bytes: &bytes, size: bytes.len(), framing });
-        let work = move |turn: Turn| {
-            let mut scope = Scope::begin(Share::Requests, Waits::ForRoom);
-            let mut out = Vec::new();
-            let message = Message { bytes: &bytes, size: bytes.len(), framing };
-            let probe = watched.began_ns.map(|_| Mutex::new(Probe::of_disk()));
-            let manner = CallOptions {
-                may_block: true,
-                probe: probe.as_ref(),
-                cancelled: Some(&cancelled),
-                refuses_login: turn == Turn::Refuse,
-                ..CallOptions::default()
-            };
-            let done = loop {
-                let done = shared.rpc.call(&message, &mut session, manner, &mut out);
-                if !scope.should_retry() {
-                    break done;
-                }
-                out = Vec::new();
-            };
-            if let Ok(done) = &done {
-                let words = || shared.rpc.describe(&message, &session);
-                let probe = probe.map(Mutex::into_inner);
-                shared.watch.ended(watched, done, &words, probe.as_ref());
-            }
-            let charge = (out.capacity() >= KEPT_BYTES_MAX)
-                .then(|| scope.hand_over(Share::Answers, out.capacity() as u64));
-            (done, session, out, charge)
-        };
-        let (logins, client) = (&self.shared.logins, self.client);
-        let called = async {
-            match login {
-                Some(role) => logins.run((client, &role), work).await,
-                None => run_blocking(move || work(Turn::Check)).await,
-            }
-        };
-        let called = tokio::select! {
-            biased;
-            called = called => called,
-            // A call that has no thread yet is dropped.
-            () = client_gone(&mut self.stream, &mut self.input) => return Err(Ended::Gone),
-        };
-        let Some((done, session, out, charge)) = called else { return Err(Ended::Gone) };
-        self.session = session;
-        self.served.calls.fetch_add(1, Ordering::Relaxed);
-        let start = self.output.len();
-        // The earlier answers have been sent, so a long answer is not copied.
-        if self.output.is_empty() {
-            self.output = out;
-        } else {
-            self.output.extend_from_slice(&out);
-        }
-        self.charge = charge;
-        match done? {
-            CallOutcome::Held(call, ticket) => self.hold(start, call, ticket),
-            // A call that may block is answered by its deadline. It is cancelled only where the select above returns.
-            CallOutcome::Answered
-            | CallOutcome::Refused(_)
-            | CallOutcome::WouldBlock
-            | CallOutcome::Cancelled => {}
-        }
-        Ok(())
-    }
-
     /// Waits until all answers may be sent, and sends them.
-    async fn settle(&mut self) -> Result<(), Ended> {
+    pub(super) async fn settle(&mut self) -> Result<(), Ended> {
+        let delay = self.session.take_login_delay();
+        if !delay.is_zero() {
+            // The answer to a failed login waits, and so does its client, also if its next login is here already.
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                _ = self.stopped.changed() => return Err(Ended::Gone),
+            }
+        }
         if !self.held.is_empty() {
             self.wait_written().await;
         }
@@ -393,6 +344,7 @@ impl Connection<'_> {
         self.output.clear();
         self.output.shrink_to(KEPT_BYTES_MAX);
         self.charge = None;
+        self.sent = Some(tokio::time::Instant::now());
         Ok(())
     }
 
@@ -400,22 +352,33 @@ impl Connection<'_> {
     async fn write_output(&mut self) -> Result<(), Ended> {
         let mut written = 0;
         while let Some(rest) = self.output.get(written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.try_write(rest) {
-                Ok(bytes) => written += bytes,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    match timeout(self.shared.limits.reader_grace, self.stream.writable()).await {
-                        Ok(ready) => ready?,
-                        Err(_takes_nothing) => return Err(Ended::Gone),
-                    }
+            let due = self.takes_by();
+            let (stream, charge) = (&mut self.stream, &mut self.charge);
+            let kept = self.output.capacity();
+            let taken = poll_fn(|context| {
+                let taken = Pin::new(&mut *stream).poll_write(context, rest);
+                if taken.is_pending() && charge.is_none() && kept >= CHARGED_BYTES {
+                    *charge = Some(Charge::force(Share::Answers, kept as u64));
                 }
-                Err(error) => return Err(error.into()),
+                taken
+            });
+            match timeout_at(due, taken).await {
+                Ok(Ok(0) | Err(_)) | Err(_) => return Err(Ended::Gone),
+                Ok(Ok(bytes)) => written += bytes,
             }
         }
         // An encrypted stream may hold what it has taken.
-        match timeout(self.shared.limits.reader_grace, self.stream.flush()).await {
+        match timeout_at(self.takes_by(), self.stream.flush()).await {
             Ok(flushed) => Ok(flushed?),
             Err(_takes_nothing) => Err(Ended::Gone),
         }
+    }
+
+    /// When the client must have taken some of its answers.
+    fn takes_by(&self) -> Instant {
+        let grace = self.shared.limits.reader_grace;
+        let due = after(tokio::time::Instant::now(), grace);
+        if self.newcomer.has_begun() { due } else { due.min(after(self.begins_by, grace)) }
     }
 
     /// Waits for the log. Answers whose writes are not logged become exceptions.
@@ -459,45 +422,9 @@ impl Connection<'_> {
     }
 }
 
-/// Runs `work` on a disk thread. If this future is dropped before a thread has taken it, it is dropped too. `None`: it panicked.
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    /// Drops the work that no thread has taken.
-    struct Aborts<T>(tokio::task::JoinHandle<T>);
-    impl<T> Drop for Aborts<T> {
-        fn drop(&mut self) {
-            self.0.abort();
-        }
-    }
-    let mut running = Aborts(tokio::task::spawn_blocking(work));
-    (&mut running.0).await.ok()
-}
-
-/// Returns when the client has gone. Up to one read of its further input goes to `input`; the system keeps the rest,
-/// and reports the end of the connection as long as it can buffer everything before it: 64 KiB and more.
-async fn client_gone(stream: &mut ServerStream, input: &mut Vec<u8>) {
-    input.reserve_exact(READ_BYTES);
-    while input.len() < input.capacity() {
-        if stream.readable().await.is_err() {
-            return;
-        }
-        match stream.try_read_buf(input) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
-        }
-    }
-    loop {
-        // Urgent bytes, which have no meaning here, wake this once. The readiness is cleared, but not the end of the
-        // connection.
-        match stream.socket().ready(Interest::PRIORITY).await {
-            Ok(ready) if !ready.is_read_closed() => {
-                let forget = || Err::<(), _>(std::io::ErrorKind::WouldBlock.into());
-                let _ = stream.socket().try_io(Interest::PRIORITY, forget);
-            }
-            Ok(_) | Err(_) => return,
-        }
-    }
+/// A moment some time after another; however long the time is, one that a timer has.
+fn after(from: Instant, time: Duration) -> Instant {
+    from + time.min(FAR)
 }
 
 fn arrival_time(bytes: u64) -> Duration {

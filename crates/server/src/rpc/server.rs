@@ -1,11 +1,13 @@
 //! The RPC server: one thread accepts, and one event loop for each core serves its share of the connections.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
+use helenus_engine::Listening;
 use helenus_host::{Clock, Host, Next, TaskHandle, Worker};
 use helenus_rpc::Rpc;
 use helenus_tls::ServerTls;
@@ -15,7 +17,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::connection::serve;
+use super::connection::{EventLoop, serve};
+use super::newcomer::RpcNewcomer;
+use super::under_way::UnderWay;
 use super::watch::{CallWatch, LoopCounters, RpcMetrics};
 use crate::ServerError;
 use crate::audit::Audit;
@@ -24,6 +28,7 @@ use crate::connection_budget::{Admitted, ConnectionBudget};
 use crate::log::SlowStatements;
 use crate::logins::LoginPool;
 use crate::native::{ConnectionShare, InFlightBytes, bind};
+use crate::thread_pool::ThreadPool;
 use crate::tls::{Candidate, Handshakes, Secured, ServerStream};
 
 /// Accepted connections on their way to an event loop. A connection that finds this queue full is closed.
@@ -34,6 +39,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const OWN_LOGIN_THREADS: usize = 4;
 /// How long a stopping server waits for clients to take their last answers.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long the end of a server waits for logins at least: a check of a password takes up to a second.
+const LOGINS_MIN: Duration = Duration::from_secs(2);
 
 /// The limits of the RPC server.
 #[derive(Clone, Debug)]
@@ -79,6 +86,10 @@ pub(super) struct Shared {
     pub logins: Arc<LoginPool>,
     /// `write_timeout` in milliseconds. It starts as in `limits` and can be changed at run time.
     pub write_timeout_ms: Arc<AtomicU64>,
+    /// The logins that wait for their turn or are checked.
+    pub logins_under_way: UnderWay,
+    /// Runs calls that may wait.
+    pub threads: ThreadPool,
     in_flight: Arc<InFlightBytes>,
     clock: Arc<dyn Clock>,
 }
@@ -105,6 +116,25 @@ struct Running {
     threads: Vec<Arc<dyn TaskHandle>>,
     shared: Arc<Shared>,
     served: Vec<Arc<LoopCounters>>,
+    /// Removes the callback when this is over. Not in `Shared`, which the callback may be the last to hold.
+    _listening: Listening,
+}
+
+impl Running {
+    /// Ends the threads. When it returns, no call is under way but logins that a node does not answer.
+    fn end(&self, within: Duration) {
+        let _threads_may_be_gone = self.stop.send(within);
+        for thread in &self.threads {
+            thread.join();
+        }
+        self.shared.threads.stop();
+        match self.shared.limits.logins {
+            None => self.shared.logins.stop(),
+            // Its threads go on for other servers. The clients of this one have gone.
+            Some(_) => self.shared.logins.forget_gone(),
+        }
+        self.shared.logins_under_way.wait(within.max(LOGINS_MIN));
+    }
 }
 
 impl RpcServer {
@@ -178,11 +208,23 @@ impl RpcServer {
         let write_timeout_ms = Arc::clone(&self.write_timeout_ms);
         let own_logins = || LoginPool::new(self.host.clone(), OWN_LOGIN_THREADS);
         let logins = limits.logins.clone().unwrap_or_else(own_logins);
-        let shared =
-            Arc::new(Shared { rpc, limits, written, watch, logins, write_timeout_ms, in_flight, clock });
+        let threads_max = limits.disk_threads_max.max(1).saturating_mul(limits.threads.max(1));
+        let threads = ThreadPool::new(self.host.clone(), "rpc-disk", threads_max);
+        let shared = Arc::new(Shared {
+            rpc,
+            limits,
+            written,
+            watch,
+            logins,
+            logins_under_way: UnderWay::default(),
+            write_timeout_ms,
+            threads,
+            in_flight,
+            clock,
+        });
         // Weak: the database outlives the server and must not keep it alive.
         let weak = Arc::downgrade(&shared);
-        shared.rpc.on_written(Box::new(move || {
+        let listening = shared.rpc.on_written(Box::new(move || {
             if let Some(shared) = weak.upgrade() {
                 shared.written.notify_waiters();
             }
@@ -194,8 +236,7 @@ impl RpcServer {
             let served = Arc::<LoopCounters>::default();
             ways.push((way, Arc::clone(&served)));
             let (shared, stopped) = (Arc::clone(&shared), stopped.clone());
-            workers
-                .push(Serving { work: Some((runtime(&shared.limits)?, shared, arriving, served, stopped)) });
+            workers.push(Serving { work: Some((runtime()?, shared, arriving, served, stopped)) });
         }
         let served = ways.iter().map(|(_, served)| Arc::clone(served)).collect();
         let handshakes = shared.limits.tls.as_ref().map(|tls| {
@@ -205,13 +246,27 @@ impl RpcServer {
         let handshakes = handshakes.transpose().map_err(|source| ServerError::Runtime { source })?;
         let (handshakes, handshake_thread) = handshakes.unzip();
         let to = (Arc::clone(&shared), Arc::new(ways), handshakes);
-        let accepting = AcceptThread { work: Some((runtime(&shared.limits)?, listener, to, stopped)) };
-        let mut threads = vec![self.host.tasks.start("rpc-accept", Box::new(accepting))];
-        threads.extend(handshake_thread);
+        let accepting = AcceptThread { work: Some((runtime()?, listener, to, stopped)) };
+        let mut running = Running { stop, threads: Vec::new(), shared, served, _listening: listening };
+        running.threads.extend(handshake_thread);
+        // Clients are accepted once there is a thread for each event loop.
+        let mut named: VecDeque<(String, Box<dyn Worker>)> = VecDeque::new();
         for (number, worker) in workers.into_iter().enumerate() {
-            threads.push(self.host.tasks.start(&format!("rpc-{number}"), Box::new(worker)));
+            named.push_back((format!("rpc-{number}"), Box::new(worker)));
         }
-        Ok(Running { stop, threads, shared, served })
+        named.push_back(("rpc-accept".to_owned(), Box::new(accepting)));
+        while let Some((name, worker)) = named.pop_front() {
+            match self.host.tasks.try_start(&name, worker) {
+                Ok(thread) => running.threads.push(thread),
+                Err(source) => {
+                    // The thread of handshakes ends with the work of the one that accepts.
+                    drop(named);
+                    running.end(Duration::ZERO);
+                    return Err(ServerError::Runtime { source });
+                }
+            }
+        }
+        Ok(running)
     }
 
     /// The address it listens on.
@@ -232,16 +287,10 @@ impl RpcServer {
     }
 
     /// Answers the received calls and closes all connections, of clients that do not take their answers within this time too. When
-    /// it returns, no call is under way. The socket stays open, so that clients which connect wait for the next `serve`.
+    /// it returns, no call is under way, but a login that asks a node which does not answer: nobody gets its answer. The socket stays open, so that clients which connect wait for the next `serve`.
     pub fn pause(&self, within: Duration) {
         let Some(running) = self.serving.lock().take() else { return };
-        let _threads_may_be_gone = running.stop.send(within);
-        for thread in &running.threads {
-            thread.join();
-        }
-        if running.shared.limits.logins.is_none() {
-            running.shared.logins.stop();
-        }
+        running.end(within);
         let counted = running.shared.watch.figures(&running.served);
         let mut before = self.before.lock();
         *before = RpcMetrics { connections: 0, ..counted.after(&before) };
@@ -264,25 +313,30 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn runtime(limits: &RpcLimits) -> Result<tokio::runtime::Runtime, ServerError> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let built = builder.enable_all().max_blocking_threads(limits.disk_threads_max.max(1)).build();
+fn runtime() -> Result<tokio::runtime::Runtime, ServerError> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|source| ServerError::Runtime { source })
 }
 
 /// An accepted connection.
-pub(super) struct Accepted {
+struct Accepted {
     stream: std::net::TcpStream,
     /// The session, if it is encrypted.
     secured: Option<Secured>,
-    pub(super) share: ConnectionShare,
+    entrant: Entrant,
     load: OpenConnection,
 }
 
+/// What an accepted connection has besides its socket.
+struct Entrant {
+    share: ConnectionShare,
+    admitted: Admitted,
+    newcomer: Arc<RpcNewcomer>,
+}
+
 /// Counts a connection among those of its event loop, until dropped.
-pub(super) struct OpenConnection {
+struct OpenConnection {
     served: Arc<LoopCounters>,
-    _admitted: Admitted,
 }
 
 impl Drop for OpenConnection {
@@ -305,8 +359,7 @@ struct WithoutSession {
     client: SocketAddr,
     shared: Arc<Shared>,
     ways: Ways,
-    share: ConnectionShare,
-    admitted: Admitted,
+    entrant: Entrant,
 }
 
 impl Candidate for WithoutSession {
@@ -314,12 +367,12 @@ impl Candidate for WithoutSession {
         self.client
     }
 
-    fn is_given_up(&self, _waker: &Waker) -> bool {
-        false
+    fn is_given_up(&self, waker: &Waker) -> bool {
+        self.entrant.newcomer.is_displaced(waker)
     }
 
     fn take(self: Box<Self>, stream: std::net::TcpStream, secured: Option<Secured>) {
-        place(&self.ways, (stream, secured), self.share, self.admitted);
+        place(&self.ways, (stream, secured), self.entrant);
     }
 
     fn refused(&self, reason: &str) {
@@ -368,7 +421,7 @@ fn take(
     stream: TcpStream,
     client: SocketAddr,
 ) {
-    let address: IpAddr = client.ip().to_canonical();
+    let address = client.ip();
     let admitted = match shared.limits.budget.enter(address) {
         Ok(admitted) => admitted,
         Err(no_room) => return shared.watch.connection_refused(client, &no_room.to_string()),
@@ -381,27 +434,30 @@ fn take(
         return;
     }
     let Ok(stream) = stream.into_std() else { return };
-    let Some(handshakes) = handshakes else { return place(ways, (stream, None), share, admitted) };
-    let (shared, ways) = (Arc::clone(shared), Arc::clone(ways));
-    handshakes.begin(stream, Box::new(WithoutSession { client, shared, ways, share, admitted }));
+    let newcomer = Arc::<RpcNewcomer>::default();
+    let waiting: Weak<RpcNewcomer> = Arc::downgrade(&newcomer);
+    let entrant = Entrant { share, admitted, newcomer };
+    match handshakes {
+        None => place(ways, (stream, None), entrant),
+        Some(handshakes) => {
+            let (shared, ways) = (Arc::clone(shared), Arc::clone(ways));
+            handshakes.begin(stream, Box::new(WithoutSession { client, shared, ways, entrant }));
+        }
+    }
+    shared.limits.budget.add_newcomer(waiting);
 }
 
 /// Gives a connection to the event loop that has the fewest.
-fn place(
-    ways: &[LoopChannel],
-    (stream, secured): (std::net::TcpStream, Option<Secured>),
-    share: ConnectionShare,
-    admitted: Admitted,
-) {
+fn place(ways: &[LoopChannel], (stream, secured): (std::net::TcpStream, Option<Secured>), entrant: Entrant) {
     let Some((way, served)) =
         ways.iter().min_by_key(|(_, served)| served.connections.load(Ordering::Relaxed))
     else {
         return;
     };
     served.connections.fetch_add(1, Ordering::Relaxed);
-    let load = OpenConnection { served: Arc::clone(served), _admitted: admitted };
+    let load = OpenConnection { served: Arc::clone(served) };
     // If the event loop's queue is full, the connection is closed.
-    let _taken = way.try_send(Accepted { stream, secured, share, load });
+    let _taken = way.try_send(Accepted { stream, secured, entrant, load });
 }
 
 type Serve = (
@@ -435,17 +491,19 @@ async fn keep(
     let mut connections = JoinSet::new();
     let busy_poll = BusyPoll::new(&shared.clock, shared.limits.busy_poll);
     let awake = tokio::spawn(Arc::clone(&busy_poll).run());
+    let event_loop = Arc::new(EventLoop { shared, served, busy_poll });
     loop {
         tokio::select! {
             arrival = arriving.recv() => {
-                let Some(Accepted { stream, secured, share, load }) = arrival else { break };
+                let Some(Accepted { stream, secured, entrant, load }) = arrival else { break };
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
                 let stream = ServerStream::new(stream, secured);
-                let (shared, served, busy_poll) = (Arc::clone(&shared), Arc::clone(&served), Arc::clone(&busy_poll));
+                let event_loop = Arc::clone(&event_loop);
                 let stopped = stopped.clone();
                 connections.spawn(async move {
-                    serve(stream, share, (&shared, &served, &busy_poll), stopped).await;
-                    drop(load);
+                    let Entrant { share, admitted, newcomer } = entrant;
+                    serve(stream, share, &event_loop, (&newcomer, stopped)).await;
+                    drop((load, admitted));
                 });
             }
             _ = stopped.changed() => break,

@@ -3,21 +3,26 @@
 //! The cost is as for CQL (`log::slow`): two readings of a coarse clock for each call, and a probe for calls on disk
 //! threads.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use helenus_cql::audit::Category;
 use helenus_cql::audit::EventType;
-use helenus_cql::syntax::{cut_at_password, without_passwords};
+use helenus_cql::syntax::{audited, obscured_message, shown_message, without_literals, without_passwords};
 use helenus_engine::read::Probe;
 use helenus_host::Clock;
 use helenus_rpc::{CallDescription, CallOutcome, Refused, RefusedKind};
 
-use crate::audit::{Audit, AuditEntry};
+use crate::audit::{Audit, AuditEntry, AuditUser, cut};
 use crate::log::{SlowStatements, StatementText};
 
 /// The most hexadecimal digits of a key that are shown.
 const KEY_DIGITS_MAX: usize = 128;
+/// The most that the audit log has of a call that was refused, bytes, and of its refusal: nothing was done, and a compressed
+/// statement may be a thousand times as long as its message.
+const REFUSED_BYTES_MAX: usize = 16 << 10;
 
 /// The counters of one event loop, on a cache line of its own.
 #[derive(Default)]
@@ -90,6 +95,12 @@ impl CallWatch {
         }
     }
 
+    /// Why no call is run now: the audit log cannot be written.
+    #[inline]
+    pub fn refusal(&self) -> Option<String> {
+        self.audit.as_ref().and_then(|audit| audit.refusal())
+    }
+
     /// Called when a call begins.
     #[inline]
     pub fn begin(&self, client: Option<SocketAddr>) -> Watched {
@@ -142,26 +153,90 @@ impl CallWatch {
             Some(refused) if refused.is_unauthorized => EventType::UnauthorizedAttempt,
             Some(_) => EventType::RequestFailure,
         };
-        let text = match (is_login, refused) {
+        // One of CQL 2 that was refused is a statement all the same.
+        let parses = !words.is_statement
+            || words.subject.event != EventType::RequestFailure
+            || refused.is_some_and(|refused| refused.is_unauthorized);
+        let text: Cow<'_, str> = match (is_login, refused) {
             (true, None) => "LOGIN SUCCESSFUL".into(),
             (true, Some(_)) => "LOGIN FAILURE".into(),
-            (false, _) => without_passwords(&words.text),
+            (false, _) if words.is_statement && words.subject.event.category() == Category::Dcl => {
+                without_passwords(&words.text)
+            }
+            (false, _) if words.is_statement && words.subject.has_secret_values() => {
+                audited(&words.text).into()
+            }
+            // It is no statement of CQL 3, and failed.
+            (false, Some(_)) if !parses => without_literals(&words.text),
+            (false, _) => Cow::Borrowed(words.text.as_str()),
         };
         let operation = match refused {
-            Some(refused) => format!("{text}; {}", cut_at_password(&refused.text)).into(),
+            Some(refused) => {
+                let message = match words.subject.has_secret_values() && !refused.is_unauthorized {
+                    true => obscured_message().into(),
+                    false => shown_message(&words.text, parses, &refused.text),
+                };
+                let (text, message) = (cut(&text, REFUSED_BYTES_MAX), cut(&message, REFUSED_BYTES_MAX));
+                format!("{text}; {message}").into()
+            }
             None => text,
         };
         let role = words.role.as_deref().filter(|_| event != EventType::LoginError);
-        audit.write(&AuditEntry {
+        let without_role = if self.has_logins { AuditUser::Nobody } else { AuditUser::Anonymous };
+        let entry = AuditEntry {
             event,
-            user: role.or((!self.has_logins).then_some("anonymous")),
+            user: AuditUser::of(role, without_role),
             source: client,
             timestamp_ms: began_ms,
             batch: None,
             keyspace: words.subject.keyspace.as_deref(),
+            is_of_session: false,
             scope: words.subject.scope.as_deref(),
             operation: &operation,
-        });
+        };
+        audit.write(&entry);
+        let batch = (!words.subject.parts.is_empty()).then(|| audit.batch_id());
+        for part in &words.subject.parts {
+            let text = words.text.get(part.place.0..part.place.1).unwrap_or_default();
+            let text = text.trim_end_matches([' ', '\n', ';']);
+            let text: Cow<'_, str> = match part.has_secret_values() {
+                true => audited(text).into(),
+                false => text.into(),
+            };
+            let text = if refused.is_some() { cut(&text, REFUSED_BYTES_MAX) } else { text.clone() };
+            audit.write(&AuditEntry {
+                event: if refused.is_some() { event } else { part.event },
+                batch,
+                keyspace: part.keyspace.as_deref(),
+                scope: part.scope.as_deref(),
+                operation: &text,
+                ..entry
+            });
+        }
+    }
+
+    /// Counts and logs a message that is not called at all. `name`: of its call, as far as that is known.
+    #[cold]
+    pub fn not_taken(&self, (client, role): (Option<SocketAddr>, Option<&str>), name: &[u8], text: &str) {
+        self.count(RefusedKind::Internal);
+        if let Some(slow) = &self.slow {
+            slow.overloaded(text);
+        }
+        if let Some(audit) = self.audit.as_ref().filter(|audit| audit.is_on()) {
+            let name = String::from_utf8_lossy(name.get(..KEY_DIGITS_MAX).unwrap_or(name));
+            let without_role = if self.has_logins { AuditUser::Nobody } else { AuditUser::Anonymous };
+            audit.write(&AuditEntry {
+                event: EventType::RequestFailure,
+                user: AuditUser::of(role, without_role),
+                source: client,
+                timestamp_ms: audit.now_ms(),
+                batch: None,
+                keyspace: None,
+                is_of_session: false,
+                scope: None,
+                operation: &format!("{name}; {text}"),
+            });
+        }
     }
 
     #[cold]

@@ -59,7 +59,7 @@ impl Handshakes {
     /// Starts the thread. `time_max`: how long a handshake may take.
     ///
     /// # Errors
-    /// The system refuses a runtime.
+    /// The system refuses a runtime or a thread.
     pub fn start(
         host: &Host,
         name: &str,
@@ -69,7 +69,7 @@ impl Handshakes {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (way, arriving) = mpsc::channel(QUEUE_MAX);
         let thread = HandshakeThread { work: Some((runtime, arriving, tls, time_max)) };
-        let thread = host.tasks.start(name, Box::new(thread));
+        let thread = host.tasks.try_start(name, Box::new(thread))?;
         Ok((Handshakes { way }, thread))
     }
 

@@ -4,9 +4,9 @@
 //! socket has taken what was encrypted before. So a caller that sees all of its bytes taken still has to flush.
 
 use std::cell::Cell;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use helenus_cql::backend::ClientCertificate;
 use helenus_host::account::{Charge, Share};
@@ -16,6 +16,9 @@ use tokio::net::TcpStream;
 
 /// The most bytes that are encrypted before the socket has taken them: four records.
 const AHEAD_BYTES: usize = 64 << 10;
+
+/// The longest record of TLS, with its header and what encryption adds.
+const RECORD_BYTES_MAX: usize = 18 << 10;
 
 /// The most encrypted bytes of one read of the socket.
 const INPUT_BYTES: usize = 32 << 10;
@@ -75,6 +78,7 @@ impl ServerStream {
                     socket,
                     secured,
                     kept: Vec::new(),
+                    undecrypted: 0,
                     has_input: true,
                     has_ended: false,
                 })
@@ -102,7 +106,6 @@ impl ServerStream {
     }
 }
 
-/// The calls of tokio's `TcpStream` that the RPC server uses.
 impl ServerStream {
     /// The socket, to be watched for its end.
     pub fn socket(&self) -> &TcpStream {
@@ -112,48 +115,13 @@ impl ServerStream {
         }
     }
 
-    /// Appends what has arrived, at most the spare capacity of `into`; 0 at the end, `WouldBlock` if there is nothing.
-    pub fn try_read_buf(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
-        let stream = match self {
-            ServerStream::Clear(socket) => return socket.try_read_buf(into),
-            ServerStream::Tls(stream) => stream,
-        };
-        let start = into.len();
-        into.resize(into.capacity(), 0);
-        let mut buffer = ReadBuf::new(into.get_mut(start..).unwrap_or_default());
-        // `readable` wakes the caller, so this needs no waker.
-        let read = stream.poll_fill(&mut Context::from_waker(Waker::noop()), &mut buffer);
-        let count = buffer.filled().len();
-        into.truncate(start + count);
-        match read {
-            Poll::Ready(read) => read.map(|()| count),
-            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
-        }
-    }
-
-    /// Waits until a read may find something.
+    /// Waits until a read may find something. It may find nothing all the same, and also where the task has used up its turn
+    /// on the event loop: a caller that tries again must let others have theirs (`coop::consume_budget`).
     pub async fn readable(&self) -> io::Result<()> {
         match self {
             ServerStream::Tls(stream) if stream.has_input => Ok(()),
             _ => self.socket().readable().await,
         }
-    }
-
-    /// Writes what the client takes now; `WouldBlock` if it takes nothing.
-    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let stream = match self {
-            ServerStream::Clear(socket) => return socket.try_write(bytes),
-            ServerStream::Tls(stream) => stream,
-        };
-        match Pin::new(stream).poll_write(&mut Context::from_waker(Waker::noop()), bytes) {
-            Poll::Ready(written) => written,
-            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
-        }
-    }
-
-    /// Waits until a write may be taken.
-    pub async fn writable(&self) -> io::Result<()> {
-        self.socket().writable().await
     }
 }
 
@@ -163,6 +131,8 @@ pub(crate) struct TlsStream {
     secured: Secured,
     /// Encrypted input that has no room yet, because the reader's buffer was full.
     kept: Vec<u8>,
+    /// Bytes in the session of a record that is not complete; about, and too many rather than too few.
+    undecrypted: usize,
     /// Decrypted input may wait in the session. Set until a read finds none.
     has_input: bool,
     /// The client sends no more.
@@ -175,6 +145,13 @@ struct Writes<'a, 'b>(&'a mut TcpStream, &'a mut Context<'b>);
 impl Write for Writes<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match Pin::new(&mut *self.0).poll_write(self.1, bytes) {
+            Poll::Ready(written) => written,
+            Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match Pin::new(&mut *self.0).poll_write_vectored(self.1, parts) {
             Poll::Ready(written) => written,
             Poll::Pending => Err(ErrorKind::WouldBlock.into()),
         }
@@ -210,11 +187,17 @@ impl TlsStream {
     /// Decrypts bytes as far as the session has room for what is in them. Returns the number of bytes used.
     fn decrypt(&mut self, mut bytes: &[u8], context: &mut Context<'_>) -> io::Result<usize> {
         let used = self.secured.session.read_tls(&mut bytes)?;
-        if let Err(error) = self.secured.session.process_new_packets() {
-            // The alert that says why. The connection ends whether it gets through or not.
-            let _told = self.poll_send(context);
-            return Err(io::Error::new(ErrorKind::InvalidData, error));
+        match self.secured.session.process_new_packets() {
+            Ok(state) if state.plaintext_bytes_to_read() > 0 => self.undecrypted = 0,
+            Ok(_) => self.undecrypted = (self.undecrypted + used).min(RECORD_BYTES_MAX),
+            Err(error) => {
+                // The alert that says why. The connection ends whether it gets through or not.
+                let _told = self.poll_send(context);
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
         }
+        // A client may send a part of a record and stop.
+        self.secured.note(self.kept.capacity() + self.undecrypted);
         Ok(used)
     }
 
@@ -281,7 +264,7 @@ impl TlsStream {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        self.secured.note(self.kept.capacity());
+        self.secured.note(self.kept.capacity() + self.undecrypted);
         Poll::Ready(Ok(()))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `rows N M`: N rows of one blob of M bytes. `disk ...`: the same, but the read has to wait for the disk. `write`:
 //! done at once. `wait`: done when the test opens the gate. `use K`. `create`: a schema change with its event. `error
-//! NAME`. `warn`: one row and two warnings; `write`, `wait` and `create` followed by `warn W` give the warning W.
+//! NAME`. `asked WAY N M`: as `rows`, but asks for memory; WAY is `plain`, `warned`, `paged` or `held` until the test opens the
+//! gate. `warn`: one row and two warnings; `write`, `wait` and `create` followed by `warn W` give the warning W.
 //! Anything else is a syntax error.
 
 use std::collections::HashMap;
@@ -12,19 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use helenus_cql::CqlError;
 use helenus_cql::backend::*;
-use helenus_engine::{SchemaChange, SchemaChangeKind, Ticket};
+use helenus_engine::{Listeners, Listening, SchemaChange, SchemaChangeKind, Ticket};
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use helenus_server::native::{Limits, NativeServer};
 use parking_lot::Mutex;
 
-type OnWritten = Box<dyn Fn() + Send + Sync>;
-type OnSchemaChange = Box<dyn Fn(&SchemaChange) + Send + Sync>;
-
 #[derive(Default)]
 pub struct Canned {
-    written: Mutex<Vec<OnWritten>>,
-    changed: Mutex<Vec<OnSchemaChange>>,
+    written: Listeners<dyn Fn() + Send + Sync>,
+    changed: Listeners<dyn Fn(&SchemaChange) + Send + Sync>,
     /// Makes the tickets of `wait` ready.
     pub gate: Arc<AtomicBool>,
     /// Number of `write_out` calls.
@@ -45,9 +43,7 @@ pub struct Canned {
 impl Canned {
     pub fn open_gate(&self) {
         self.gate.store(true, Ordering::Release);
-        for listener in self.written.lock().iter() {
-            listener();
-        }
+        self.written.each(|listener| listener());
     }
 
     fn column() -> ResultColumn {
@@ -127,12 +123,34 @@ impl Backend for Canned {
                 let more = request.page_size.map(|rows| rows.to_be_bytes().to_vec());
                 rows(columns, vec![], more)
             }
+            "asked" => {
+                let way = words.next().unwrap_or_default();
+                let (count, size) = (number(words.next()), number(words.next()));
+                let columns = self.columns();
+                out.columns(&columns);
+                helenus_host::account::grow(size)?;
+                let value = vec![0xAB; size];
+                for _ in 0..count {
+                    out.make_room(size)?;
+                    out.cell(Some(&value));
+                    out.end_row();
+                }
+                drop(value);
+                let ticket = (way == "held").then(|| Ticket::when(Arc::clone(&self.gate), Arc::default()));
+                let paging_state = (way == "paged").then(|| vec![1; 20]);
+                let warnings = if way == "warned" { vec!["careful".into()] } else { vec![] };
+                Ok(Answer { outcome: Outcome::Rows { columns, paging_state, ticket }, warnings })
+            }
             "disk" if !request.may_block => {
                 self.rows(1, 1, out); // the read finds out after its first row
                 Err(CqlError::WouldBlock)
             }
             "disk" => {
+                let is_cancelled = || request.cancelled.is_some_and(|flag| flag.load(Ordering::Acquire));
                 while !self.disk.load(Ordering::Acquire) {
+                    if is_cancelled() {
+                        return Err(CqlError::Cancelled);
+                    }
                     std::thread::yield_now();
                 }
                 rows(self.rows(number(words.next()), number(words.next()), out), vec![], None)
@@ -149,9 +167,7 @@ impl Backend for Canned {
                     name: Some("t".into()),
                     is_type: false,
                 };
-                for listener in self.changed.lock().iter() {
-                    listener(&change);
-                }
+                self.changed.each(|listener| listener(&change));
                 let outcome = Outcome::SchemaChanged(Some(change), Ticket::ready());
                 Ok(Answer { outcome, warnings: warnings(words) })
             }
@@ -204,12 +220,12 @@ impl Backend for Canned {
         Ok(Outcome::Done(Ticket::ready()).into())
     }
 
-    fn on_schema_change(&self, listener: OnSchemaChange) {
-        self.changed.lock().push(listener);
+    fn on_schema_change(&self, listener: Box<dyn Fn(&SchemaChange) + Send + Sync>) -> Listening {
+        self.changed.add(listener)
     }
 
-    fn on_written(&self, listener: OnWritten) {
-        self.written.lock().push(listener);
+    fn on_written(&self, listener: Box<dyn Fn() + Send + Sync>) -> Listening {
+        self.written.add(listener)
     }
 
     fn authenticator(&self) -> Option<&'static str> {

@@ -302,6 +302,23 @@ fn a_stopping_server_answers_what_it_has_and_closes() {
 }
 
 #[test]
+fn a_stopping_server_answers_the_writes_that_wait_for_the_log_too_long() {
+    for version in Version::ALL {
+        let server = Server::with(|limits| limits.write_timeout = std::time::Duration::from_secs(2));
+        server.canned.gate.store(false, Ordering::Release);
+        let mut client = Client::ready(server.address(), version, &[]);
+        // Once the second is answered, the first is held.
+        client.send(&[(1, query("wait")), (2, query("rows 1 1"))]);
+        assert_eq!(client.receive().unwrap().header.stream, 2);
+        let stops = std::thread::spawn(move || server.native.stop());
+        let answer = client.receive().expect("an answer, and not the end");
+        assert_eq!(answer.header.stream, 1);
+        assert_eq!(answer.error().detail.code(), ErrorCode::WriteTimeout);
+        stops.join().unwrap();
+    }
+}
+
+#[test]
 fn connections_beyond_the_limits_are_told_so_and_closed() {
     let server = Server::with(|limits| limits.connections_max_per_address = Some(2));
     let first = Client::ready(server.address(), Version::V4, &[]);
@@ -333,4 +350,92 @@ fn a_thousand_idle_connections_leave_the_others_alone() {
     let mut client = Client::ready(server.address(), Version::V5, &[]);
     assert!(matches!(client.query("write").message().response, Response::Result(ResultMessage::Void)));
     drop(idle);
+}
+
+#[test]
+fn requests_that_wait_for_a_thread_take_turns_by_connection() {
+    let server = Server::with(|limits| {
+        limits.disk_threads_max = 1;
+        limits.disk_queue_max = 8;
+    });
+    for version in Version::ALL {
+        server.canned.disk.store(false, Ordering::Release);
+        let mut greedy = Client::ready(server.address(), version, &[]);
+        let requests: Vec<_> = (0..50).map(|stream| (stream, query("disk 1 1"))).collect();
+        greedy.send(&requests);
+        // The queue is full: its first refusal has come.
+        assert_eq!(greedy.receive().unwrap().error().detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+        let mut other = Client::ready(server.address(), version, &[]);
+        other.send(&[(1, query("disk 1 1")), (2, query("rows 1 1"))]);
+        assert_eq!(other.receive().unwrap().header.stream, 2, "which needs no thread");
+        server.canned.disk.store(true, Ordering::Release);
+        let answer = other.receive().unwrap();
+        assert_eq!((answer.header.stream, answer.header.opcode), (1, Opcode::Result), "{version:?}");
+        let others: Vec<_> = (1..50).map(|_| greedy.receive().unwrap().header.opcode).collect();
+        assert!(others.iter().filter(|opcode| **opcode == Opcode::Result).count() >= 7);
+    }
+}
+
+#[test]
+fn a_stopping_server_answers_the_requests_that_it_does_not_run() {
+    let server = Server::with(|limits| limits.disk_threads_max = 1);
+    let mut clients: Vec<_> =
+        Version::ALL.into_iter().map(|version| Client::ready(server.address(), version, &[])).collect();
+    for client in &mut clients {
+        let requests: Vec<_> = (0..50).map(|stream| (stream, query("disk 1 1"))).collect();
+        client.send(&requests);
+    }
+    while server.native.figures().disk_queue < 149 {
+        std::thread::yield_now();
+    }
+    std::thread::scope(|scope| {
+        let begin = std::time::Instant::now();
+        let stopping = scope.spawn(|| server.native.stop());
+        for client in &mut clients {
+            let mut refused = 0;
+            while let Some(answer) = client.receive() {
+                if answer.header.opcode == Opcode::Error {
+                    assert_eq!(answer.error().detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+                    refused += 1;
+                }
+            }
+            assert_eq!(refused, 50, "{:?}", client.version);
+        }
+        drop(clients);
+        stopping.join().unwrap();
+        assert!(begin.elapsed() < std::time::Duration::from_secs(6), "{:?}", begin.elapsed());
+    });
+}
+
+/// A client that sends without a pause and reads slowly gets every answer that the server has given before it stopped.
+#[test]
+fn a_stopping_server_loses_no_answer_by_input_that_it_does_not_read() {
+    for version in [Version::V4, Version::V5] {
+        let server = Server::start();
+        let mut client = Client::ready(server.address(), version, &[]);
+        let mut writer = client.socket.try_clone().unwrap();
+        let bytes: Vec<u8> = (0..200).flat_map(|stream| client.frame(&[(stream, query("write"))])).collect();
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(move || {
+                let mut sent = 0;
+                while std::io::Write::write_all(&mut writer, &bytes).is_ok() {
+                    sent += 1;
+                }
+                sent
+            });
+            while server.native.figures().requests < 20_000 {
+                std::thread::yield_now();
+            }
+            let stopping = scope.spawn(|| server.native.stop());
+            let mut answers = 0_u64;
+            while client.receive().is_some() {
+                answers += 1;
+            }
+            stopping.join().unwrap();
+            client.socket.shutdown(std::net::Shutdown::Both).ok();
+            sending.join().unwrap();
+            // STARTUP is a request too, and was answered before.
+            assert_eq!(answers + 1, server.native.figures().requests, "{version:?}");
+        });
+    }
 }

@@ -198,3 +198,23 @@ fn whoever_connects_before_startup_is_handed_over_and_the_listener_too() {
     server.native.go_on();
     assert!(server.native.is_running() && again.receive().unwrap().is_ready());
 }
+
+#[test]
+fn whoever_is_accepted_while_a_server_comes_to_rest_is_handed_over() {
+    for _ in 0..50 {
+        let server = Server::start();
+        let address = server.address();
+        let connects =
+            std::thread::spawn(move || (0..30).map(|_| TcpStream::connect(address)).collect::<Vec<_>>());
+        while server.native.figures().accepted == 0 {
+            std::thread::yield_now();
+        }
+        let (handed, _listeners) = hand_over(&server);
+        let accepted = server.native.figures().accepted;
+        let mut taken_over = Vec::new();
+        while (taken_over.len() as u64) < accepted {
+            taken_over.push(taken(&handed));
+        }
+        drop(connects.join().expect("the system keeps them in the backlog"));
+    }
+}

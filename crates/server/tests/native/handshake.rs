@@ -25,11 +25,18 @@ fn an_unknown_version_is_refused_in_version_5_and_another_may_follow() {
 }
 
 #[test]
-fn version_6_wants_its_beta_flag_and_is_refused_with_it_too() {
+fn version_6_wants_its_beta_flag_and_has_options_alone() {
+    const STARTUP: u8 = 1;
+    const OPTIONS: u8 = 5;
     let server = Server::start();
-    for (flags, text) in [(0, "USE_BETA flag is unset"), (0x10, "unsupported protocol version (6)")] {
+    for (flags, opcode, text) in [
+        (0, OPTIONS, "USE_BETA flag is unset"),
+        (0, STARTUP, "USE_BETA flag is unset"),
+        (0x10, OPTIONS, "6/v6-beta"),
+        (0x10, STARTUP, "unsupported protocol version (6)"),
+    ] {
         let mut client = Client::connect(server.address(), Version::V5);
-        client.raw(&[6, flags, 0, 0, 5, 0, 0, 0, 0]);
+        client.raw(&[6, flags, 0, 0, opcode, 0, 0, 0, 0]);
         let mut header = [0; 9];
         std::io::Read::read_exact(&mut client.socket, &mut header).unwrap();
         assert_eq!(header[0], 0x86, "answered in kind");
@@ -231,6 +238,45 @@ fn a_login_whose_client_has_gone_is_not_checked() {
             assert!(matches!(client.receive().unwrap().message().response, Response::AuthSuccess(_)));
         }
         assert_eq!(server.canned.logins.load(Ordering::Acquire), 2, "the first and the last");
+    }
+}
+
+/// A segment of v5 has many requests, and any number of them may be logins.
+#[test]
+fn of_the_logins_of_a_connection_one_is_checked_at_a_time() {
+    const LOGINS: i16 = 20;
+    for (version, first) in [(Version::V4, false), (Version::V5, false), (Version::V5, true)] {
+        let server = Server::start();
+        server.canned.has_logins.store(true, Ordering::Release);
+        let mut client = Client::connect(server.address(), version);
+        client.startup(&[]);
+        if first {
+            // Further logins of a client that has logged in.
+            server.canned.disk.store(true, Ordering::Release);
+            assert!(matches!(
+                client.ask(Request::AuthResponse(Some(b"right"))).message().response,
+                Response::AuthSuccess(_)
+            ));
+            server.canned.disk.store(false, Ordering::Release);
+        }
+        let before = usize::from(first);
+        let logins: Vec<(i16, Request<'_>)> =
+            (0..LOGINS).map(|stream| (stream, Request::AuthResponse(Some(b"right")))).collect();
+        client.send(&logins);
+        wait_for_logins(&server, before + 1);
+        // Every event loop has served others meanwhile.
+        for _ in 0..20 {
+            let mut other = Client::connect(server.address(), version);
+            other.startup(&[]);
+        }
+        assert_eq!(server.canned.logins.load(Ordering::Acquire), before + 1, "{version:?} {first}");
+        assert_eq!(server.native.pools()[1].pending, 0, "{version:?} {first}");
+        server.canned.disk.store(true, Ordering::Release);
+        for _ in 0..LOGINS {
+            assert!(matches!(client.receive().unwrap().message().response, Response::AuthSuccess(_)));
+        }
+        let checked = server.canned.logins.load(Ordering::Acquire);
+        assert_eq!(checked, before + LOGINS as usize, "one after the other");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The native protocol's server over real sockets, with a backend of canned answers.
 
+mod before_login;
 mod canned;
 mod client;
 mod flow;

@@ -52,7 +52,9 @@ impl ServerControl for Failing {
     fn resume(&self) -> Result<(), String> {
         Ok(())
     }
-    fn pause(&self) {}
+    fn pause(&self) -> Result<(), String> {
+        Ok(())
+    }
     fn clients(&self) -> ClientsSeen {
         ClientsSeen::default()
     }
@@ -138,7 +140,7 @@ fn a_panic_costs_one_request_of_the_native_protocol_and_one_admin_verb() {
         directory: Some("/db".into()),
         sync: None,
         warnings: Vec::new(),
-        control: Box::new(Failing),
+        control: Arc::new(Failing),
         further: Default::default(),
     };
     let _admin = AdminServer::start(&host, &backend, &socket, facts).expect("a socket");

@@ -78,6 +78,17 @@ impl Slots {
         self.0.get(number / GROUP)?.get_or_init(empty).slots.get(number % GROUP)
     }
 
+    /// Whether a block of the file may be kept.
+    pub(super) fn has_any(&self) -> bool {
+        self.0.iter().any(|group| group.get().is_some())
+    }
+
+    /// Takes out all blocks.
+    pub(super) fn take_all(&self) -> Vec<Kept> {
+        let groups = self.0.iter().filter_map(OnceLock::get);
+        groups.flat_map(|group| std::mem::take(&mut *group.kept.lock()).into_values()).collect()
+    }
+
     /// Does something with a block that is kept, or with its absence; `None` if `make` was never called for it.
     pub(super) fn with_kept<T>(&self, number: u64, run: impl FnOnce(&mut Option<Kept>) -> T) -> Option<T> {
         let number = usize::try_from(number).ok()?;

@@ -5,6 +5,8 @@ use super::plain::PlainBlocks;
 use crate::block::{BlockFile, ReadContext};
 use crate::buffer::Block;
 use crate::error::Result;
+use helenus_model::schema::CompressionParams;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The range of a block for a read that may need all of it.
@@ -32,6 +34,19 @@ impl DataBlocks {
         match self {
             DataBlocks::Compressed(blocks) => blocks.info().data_length,
             DataBlocks::Plain(blocks) => blocks.file().size(),
+        }
+    }
+
+    /// The parameters with which a file like this one is written.
+    pub fn compression_params(&self) -> CompressionParams {
+        match self {
+            DataBlocks::Compressed(blocks) => blocks.info().params(),
+            DataBlocks::Plain(_) => CompressionParams {
+                class: None,
+                chunk_bytes: self.block_bytes() as u32,
+                max_compressed_bytes: i32::MAX as u32,
+                options: BTreeMap::new(),
+            },
         }
     }
 

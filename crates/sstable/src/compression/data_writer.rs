@@ -1,10 +1,12 @@
 //! Appends to a data file, compressed or not.
 
 use super::chunk_writer::{ChunkWriter, CompressedFile};
+use super::info::CompressionInfo;
 use super::plain::{PlainFile, PlainWriter};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sequential_writer::SequentialWriter;
 use helenus_model::schema::CompressionParams;
+use std::path::Path;
 
 /// Writes Data.db. Positions count bytes before compression, as in the index.
 pub enum DataWriter {
@@ -31,6 +33,14 @@ impl DataWriter {
             Some(_) => DataWriter::Compressed(ChunkWriter::new(out, params)?),
             None => DataWriter::Plain(PlainWriter::new(out)),
         })
+    }
+
+    /// Why data cannot be written with these parameters; `None` if it can.
+    pub fn refusal(params: &CompressionParams) -> Option<String> {
+        match CompressionInfo::new(params, params.class.as_deref()?, Path::new("")) {
+            Err(Error::Unsupported { what, .. }) => Some(what),
+            _ => None,
+        }
     }
 
     /// Bytes of data written so far, before compression.

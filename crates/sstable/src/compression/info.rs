@@ -18,9 +18,8 @@ use std::path::Path;
 /// Bytes of the CRC32 that follows every chunk.
 pub(super) const CHUNK_CRC_BYTES: u64 = 4;
 
-/// The largest chunk length accepted: 256 MiB, far more than tables use. It limits what a damaged file can make us
-/// allocate.
-const CHUNK_BYTES_MAX: u32 = 256 << 20;
+/// The largest chunk length that Cassandra writes: the largest power of two that its `int` holds.
+const CASSANDRAS_CHUNK_BYTES_MAX: u32 = 1 << 30;
 
 /// Number of offsets that `write` passes to its sink at once.
 const WRITTEN_AT_ONCE: usize = 8 * 1024;
@@ -62,9 +61,8 @@ impl CompressionInfo {
     pub fn new(params: &CompressionParams, class: &str, file: &Path) -> Result<CompressionInfo> {
         let compressor = Compressor::of(class, &params.options, file)?;
         let chunk_bytes = params.chunk_bytes;
-        if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
-            let what = format!("chunk length {chunk_bytes}; a power of two up to 256 MiB is supported");
-            return Err(Error::Unsupported { file: file.to_owned(), what });
+        if !is_chunk_length(chunk_bytes) {
+            return Err(unsupported_length(chunk_bytes, file));
         }
         Ok(CompressionInfo {
             compressor,
@@ -78,6 +76,16 @@ impl CompressionInfo {
         })
     }
 
+    /// The parameters with which a file like this one is written.
+    pub(super) fn params(&self) -> CompressionParams {
+        CompressionParams {
+            class: Some(self.compressor.class_name().to_owned()),
+            chunk_bytes: self.chunk_bytes,
+            max_compressed_bytes: self.max_compressed_bytes,
+            options: self.options.clone(),
+        }
+    }
+
     /// Adds the chunk that begins at `offset` of Data.db.
     pub(super) fn push(&mut self, offset: u64, file: &Path) -> Result<()> {
         if self.offsets.push(offset) {
@@ -89,6 +97,11 @@ impl CompressionInfo {
     /// Number of chunks, including empty ones at the end.
     pub fn chunk_count(&self) -> u64 {
         self.offsets.len() as u64
+    }
+
+    /// The offset in Data.db at which a chunk begins.
+    pub(super) fn offset(&self, number: u64) -> Option<u64> {
+        self.offsets.get(usize::try_from(number).ok()?)
     }
 
     /// The chunk with this number; `None` after the last one that holds data, or if its offset or length is impossible.
@@ -170,14 +183,20 @@ impl CompressionInfo {
         for _ in 0..input.u32()? {
             options.insert(input.text()?, input.text()?);
         }
-        let compressor = Compressor::of(&class, &options, file.path())?;
+        // Reading needs no level: a strange one does not make the file unreadable.
+        let compressor = Compressor::of(&class, &options, file.path());
+        let compressor = compressor.or_else(|_| Compressor::of(&class, &BTreeMap::new(), file.path()))?;
         let chunk_bytes = input.u32()?;
         let max_compressed_bytes =
             if version.has_max_compressed_length() { input.u32()? } else { i32::MAX as u32 };
         let data_length = input.u64()?;
         let count = input.u32()?;
-        if !chunk_bytes.is_power_of_two() || chunk_bytes > CHUNK_BYTES_MAX {
-            return Err(file.corrupt(0, format!("chunk length {chunk_bytes}")));
+        if !is_chunk_length(chunk_bytes) {
+            let may_be = chunk_bytes.is_power_of_two() && chunk_bytes <= CASSANDRAS_CHUNK_BYTES_MAX;
+            return Err(match may_be {
+                true => unsupported_length(chunk_bytes, file.path()),
+                false => file.corrupt(0, format!("chunk length {chunk_bytes}")),
+            });
         }
         // There may be more chunks: Cassandra's compaction ends a file with an empty chunk.
         if data_length.div_ceil(u64::from(chunk_bytes)) > u64::from(count) {
@@ -209,6 +228,17 @@ impl CompressionInfo {
             offsets,
         })
     }
+}
+
+/// Whether chunks of this length are read and written. The bound limits what a damaged file can make us allocate.
+fn is_chunk_length(bytes: u32) -> bool {
+    bytes.is_power_of_two() && bytes <= CompressionParams::CHUNK_BYTES_MAX
+}
+
+fn unsupported_length(bytes: u32, file: &Path) -> Error {
+    let most = CompressionParams::CHUNK_BYTES_MAX >> 20;
+    let what = format!("chunk length {bytes}; a power of two up to {most} MiB is supported");
+    Error::Unsupported { file: file.to_owned(), what }
 }
 
 /// Reads numbers and texts across the blocks of a file, one block at a time, without filling the cache.

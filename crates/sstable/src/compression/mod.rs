@@ -21,6 +21,7 @@ mod noop;
 mod offsets;
 mod partial;
 mod plain;
+mod recovery;
 mod snappy;
 mod zstd;
 
@@ -33,3 +34,4 @@ pub use dictionary::Dictionary;
 pub use effort::Effort;
 pub use info::{Chunk, CompressionInfo};
 pub use plain::{BlockCrcs, PLAIN_BLOCK_BYTES, PlainBlocks, PlainFile, PlainWriter};
+pub(crate) use recovery::{recovered, unreadable_chunks};

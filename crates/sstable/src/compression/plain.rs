@@ -75,6 +75,11 @@ impl PlainBlocks {
         &self.file
     }
 
+    /// Whether there is a CRC.db.
+    pub(crate) fn is_checksummed(&self) -> bool {
+        self.crcs.is_some()
+    }
+
     /// Size of a block in bytes.
     pub fn block_bytes(&self) -> usize {
         self.crcs.as_ref().map_or(PLAIN_BLOCK_BYTES, |crcs| crcs.block_bytes)

@@ -13,6 +13,7 @@ use super::skip::BoundValues;
 use super::slice::{Range, Step, opening};
 use crate::block::ReadContext;
 use crate::error::{Error, Result};
+use helenus_host::account::grow;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::range_tombstone::MarkerBuf;
 use helenus_model::row::{RowBuf, RowView};
@@ -102,6 +103,7 @@ impl Backward {
         let (mut position, mut open) =
             self.pass_before(cursor, rows, Part { range, block, stop: u64::MAX }, cx)?;
         loop {
+            ask_for_room(&mut self.offsets)?;
             let bound = UpTo { position, bound: &range.end_values, stop: u64::MAX };
             position = skip(
                 cursor,
@@ -158,6 +160,7 @@ impl Backward {
     ) -> Result<()> {
         let (mut position, _) = self.pass_before(cursor, rows, part, cx)?;
         while position < part.stop {
+            ask_for_room(&mut self.offsets)?;
             let everything = UpTo { position, bound: &self.anywhere, stop: part.stop };
             position = skip(
                 cursor,
@@ -365,6 +368,18 @@ impl Backward {
     fn offset(&self, rows: Rows<'_>, position: u64) -> Result<u32> {
         offset(rows, position, self.block.start)
     }
+}
+
+/// Asks for memory before many offsets become more: a partition without row index is one block, however large.
+fn ask_for_room(offsets: &mut Vec<u32>) -> Result<()> {
+    let capacity = offsets.capacity();
+    if capacity * size_of::<u32>() <= RELEASED_BYTES_MAX || capacity - offsets.len() >= capacity / 8 {
+        return Ok(());
+    }
+    // Old and new ones are in memory together until they are copied.
+    grow(2 * capacity * size_of::<u32>())?;
+    offsets.reserve(capacity);
+    Ok(())
 }
 
 /// Moves to the element before the one at `at`. If the distances are wrong it does not move and returns `false`.

@@ -291,13 +291,25 @@ impl Cursor {
     /// Decodes only the kind and the sizes of the element at `position`.
     #[inline]
     pub(crate) fn extent(&mut self, rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> Result<Found> {
+        self.extent_within(rows, position, HEAD_BYTES_MAX, cx)
+    }
+
+    /// The same, for a head of about `most` bytes at most.
+    #[inline]
+    pub(super) fn extent_within(
+        &mut self,
+        rows: Rows<'_>,
+        position: u64,
+        most: usize,
+        cx: &mut ReadContext,
+    ) -> Result<Found> {
         let at = self.window.seek(rows.data, position, cx)?;
         let mut found = rows.layout.extent(self.window.bytes(), at);
         let mut len = JOIN_BYTES;
         while matches!(found, Err(Fault::Short)) {
             let whole = self.window.join(rows.data, (position, len), cx)?;
             found = rows.layout.extent(self.window.bytes(), 0);
-            let may_grow = whole && len <= HEAD_BYTES_MAX;
+            let may_grow = whole && len <= most;
             if matches!(found, Err(Fault::Short)) && !may_grow {
                 return Err(cut(rows, position));
             }
@@ -372,8 +384,11 @@ impl Cursor {
         let form = rows.layout.deletion_times;
         let mut front = front(self.window.bytes(), at, form);
         if matches!(front, Err(Fault::Short)) {
-            // The length, the longest key and a deletion.
-            self.window.join(rows.data, (position, 2 + usize::from(u16::MAX) + 12), cx)?;
+            // First the length of the key, and then no more than the front takes: what is behind it may be damaged.
+            let head = 2 + DeletionTimeBytes::LENGTH_MAX;
+            self.window.join(rows.data, (position, head), cx)?;
+            let len = self.window.bytes().first_chunk::<2>().map_or(0, |len| u16::from_be_bytes(*len));
+            self.window.join(rows.data, (position, head + usize::from(len)), cx)?;
             at = 0;
             front = self::front(self.window.bytes(), at, form);
         }

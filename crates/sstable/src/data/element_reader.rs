@@ -3,13 +3,28 @@
 //!
 //! Unlike `PartitionReader` it can be used after an error: its position is unchanged, and can be set.
 
-use super::cursor::{Cursor, Rows};
+use super::cursor::{Cursor, Found, Rows};
 use super::decode::HeadKind;
 use crate::block::ReadContext;
+use crate::compression::WHOLE;
 use crate::error::Result;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowBuf;
 use helenus_model::unfiltered::Unfiltered;
+
+/// The most bytes of the head of an element that is only supposed to be one. A clustering value has at most 64 KiB, and
+/// few tables have more than one long value.
+const SUPPOSED_HEAD_BYTES_MAX: usize = 128 << 10;
+
+/// An element that was found by `ElementReader::supposed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Supposed {
+    /// The position behind it.
+    pub(crate) end: u64,
+    /// The distance back to the start of the element before it or, for the first of a partition, to the start of the
+    /// partition. `None` for the end of a partition, which does not contain it.
+    pub(crate) back: Option<u64>,
+}
 
 /// A position among elements, and the element that was read last.
 #[derive(Default)]
@@ -51,6 +66,19 @@ impl ElementReader {
         Ok(front.deletion)
     }
 
+    /// Reads the key of the partition at `start` into `key`, and returns its deletion and the position of what follows:
+    /// the static row or the first element.
+    pub(crate) fn key(
+        &mut self,
+        rows: Rows<'_>,
+        start: u64,
+        key: &mut Vec<u8>,
+        cx: &mut ReadContext,
+    ) -> Result<(DeletionTime, u64)> {
+        let front = self.cursor.partition_front(rows, start, key, cx)?;
+        Ok((front.deletion, front.next))
+    }
+
     /// Reads the next element, for `current`. At the end of the partition it moves past it and returns `false`.
     pub(crate) fn advance(&mut self, rows: Rows<'_>, cx: &mut ReadContext) -> Result<bool> {
         self.refused_end = None;
@@ -80,6 +108,44 @@ impl ElementReader {
         }
     }
 
+    /// Decodes the element that may begin at a position, which need not be that of an element. It must end at `limit` or
+    /// before, and `is_likely` must accept its sizes before its body is read. `current` returns it then; the position
+    /// is unchanged. `None` if no element begins there.
+    pub(crate) fn supposed(
+        &mut self,
+        rows: Rows<'_>,
+        (position, limit): (u64, u64),
+        is_likely: impl Fn(Supposed) -> bool,
+        cx: &mut ReadContext,
+    ) -> Result<Option<Supposed>> {
+        let found = match self.cursor.extent_within(rows, position, SUPPOSED_HEAD_BYTES_MAX, cx) {
+            Ok(found) => found,
+            Err(error) => return if is_there(rows, position, cx) { Ok(None) } else { Err(error) },
+        };
+        let supposed = supposed(&found);
+        if found.next > limit || !is_likely(supposed) {
+            return Ok(None);
+        }
+        if found.is_end() {
+            return Ok(Some(supposed));
+        }
+        let decoded = self.cursor.head(rows, position, cx).and_then(|found| {
+            self.is_marker = found.head.kind != HeadKind::Row;
+            if self.is_marker {
+                self.cursor.marker_body(rows, &found, cx)
+            } else {
+                self.cursor.row_body(rows, &found, cx)
+            }
+        });
+        match decoded {
+            Ok(()) => Ok(Some(supposed)),
+            Err(error) => {
+                let last = found.next.saturating_sub(1);
+                if is_there(rows, last, cx) { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
     /// The element that `advance` read.
     pub(crate) fn current(&self) -> Unfiltered<'_> {
         if self.is_marker {
@@ -101,4 +167,15 @@ impl ElementReader {
         }
         is_next
     }
+}
+
+fn supposed(found: &Found) -> Supposed {
+    let back = if found.is_end() { None } else { Some(found.head.back) };
+    Supposed { end: found.next, back }
+}
+
+/// Whether the block with a position can be read.
+fn is_there(rows: Rows<'_>, position: u64, cx: &mut ReadContext) -> bool {
+    let number = position / rows.data.block_bytes().max(1) as u64;
+    rows.data.block(number, WHOLE, cx).is_ok()
 }

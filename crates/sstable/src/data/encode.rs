@@ -8,7 +8,7 @@ use crate::deletion_time::DeletionTimeForm;
 use helenus_model::cell::{Cell, Span};
 use helenus_model::deletion::{DeletionTime, Liveness};
 use helenus_model::range_tombstone::{BoundKind, MarkerView};
-use helenus_model::row::RowView;
+use helenus_model::row::{ROW_BYTES_MAX, RowTooLarge, RowView};
 use helenus_model::vint::{unsigned_length, write_unsigned};
 
 /// Encodes the rows and markers of one file. Reuses its buffers from row to row.
@@ -43,27 +43,45 @@ impl Encoder {
 
     /// Appends a row. `previous_size` is the distance from the start of the row or marker before. Cells of columns that
     /// the layout lacks are left out. Returns `false`, and appends nothing, if nothing is left of the row then.
-    pub fn row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
-        self.plain_row(row, previous_size, out) || self.any_row(row, previous_size, out)
+    ///
+    /// # Errors
+    /// A row that readers would refuse. A part of it may have been appended.
+    pub fn row(
+        &mut self,
+        row: RowView<'_>,
+        previous_size: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, RowTooLarge> {
+        Ok(self.plain_row(row, previous_size, out) || self.any_row(row, previous_size, out)?)
     }
 
     /// Appends any row; see `row`.
-    pub(super) fn any_row(&mut self, row: RowView<'_>, previous_size: u64, out: &mut Vec<u8>) -> bool {
-        let Some(flags) = self.prepare(row, false) else { return false };
+    pub(super) fn any_row(
+        &mut self,
+        row: RowView<'_>,
+        previous_size: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, RowTooLarge> {
+        let Some(flags) = self.prepare(row, false) else { return Ok(false) };
+        check_values(row)?;
         out.push(flags);
         self.layout.write_clustering(&row.row.clustering, row.data, out);
-        self.finish_row(row, flags, (false, previous_size), out);
-        true
+        self.finish_row(row, flags, (false, previous_size), out)?;
+        Ok(true)
     }
 
     /// Appends the static row; an empty one for `None`.
-    pub fn static_row(&mut self, row: Option<RowView<'_>>, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// As `row`.
+    pub fn static_row(&mut self, row: Option<RowView<'_>>, out: &mut Vec<u8>) -> Result<(), RowTooLarge> {
         let empty = helenus_model::row::RowBuf::default();
         let row = row.unwrap_or(empty.view());
         let flags = self.prepare(row, true).unwrap_or(0) | flags::EXTENSION;
+        check_values(row)?;
         out.push(flags);
         out.push(flags::IS_STATIC);
-        self.finish_row(row, flags, (true, 0), out);
+        self.finish_row(row, flags, (true, 0), out)
     }
 
     /// Appends a marker, which must open or close a range.
@@ -123,7 +141,7 @@ impl Encoder {
         bits: u8,
         (is_static, previous): (bool, u64),
         out: &mut Vec<u8>,
-    ) {
+    ) -> Result<(), RowTooLarge> {
         self.body.clear();
         if row.data.len() >= LARGE_ROW_BYTES {
             // Reserve all of it at once, because the vector would grow by doubling.
@@ -148,7 +166,9 @@ impl Encoder {
         for index in 0..self.runs.len() {
             self.column(row, index, (is_static, bits & flags::HAS_COMPLEX_DELETION != 0));
         }
+        sized_bytes(self.body.len(), previous)?;
         self.sized_body(previous, out);
+        Ok(())
     }
 
     fn column(&mut self, row: RowView<'_>, run: usize, (is_static, deletions): (bool, bool)) {
@@ -249,6 +269,25 @@ impl Encoder {
         let local_s = if deletion.is_live() && is_signed { i64::from(i32::MAX) } else { deletion.local_s };
         self.local_deletion(local_s);
     }
+}
+
+/// The size that is stored before the body of a row: of the body and the distance before it.
+///
+/// # Errors
+/// Readers refuse this size (`Input::length`).
+pub(super) fn sized_bytes(body: usize, previous_size: u64) -> Result<u64, RowTooLarge> {
+    let bytes = (body + unsigned_length(previous_size)) as u64;
+    if bytes <= ROW_BYTES_MAX as u64 { Ok(bytes) } else { Err(RowTooLarge { bytes }) }
+}
+
+/// Refuses a row by its values alone, before they are copied.
+fn check_values(row: RowView<'_>) -> Result<(), RowTooLarge> {
+    if row.data.len() <= ROW_BYTES_MAX {
+        return Ok(());
+    }
+    let bytes: u64 =
+        row.row.cells.iter().map(|cell| (row.value(cell).len() + row.path(cell).len()) as u64).sum();
+    if bytes <= ROW_BYTES_MAX as u64 { Ok(()) } else { Err(RowTooLarge { bytes }) }
 }
 
 impl RowLayout {

@@ -4,7 +4,7 @@
 //! `encode` calls it first for every row, and encodes all other rows. Both produce the same bytes.
 
 use super::decode::flags;
-use super::encode::{Encoder, write_value};
+use super::encode::{Encoder, sized_bytes, write_value};
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::row::RowView;
 use helenus_model::vint::{unsigned_length, write_unsigned};
@@ -37,11 +37,11 @@ impl Encoder {
             }
             body_bytes += value_bytes;
         }
+        let Ok(sized_bytes) = sized_bytes(body_bytes, previous_size) else { return false };
         out.push(flags::HAS_ALL_COLUMNS | if row_us.is_some() { flags::HAS_TIMESTAMP } else { 0 });
         layout.write_clustering(&buf.clustering, row.data, out);
-        let sized_bytes = body_bytes + unsigned_length(previous_size);
-        write_unsigned(sized_bytes as u64, out);
-        out.reserve(sized_bytes);
+        write_unsigned(sized_bytes, out);
+        out.reserve(sized_bytes as usize);
         write_unsigned(previous_size, out);
         let body_at = out.len();
         if let Some(row_us) = row_us {
@@ -66,6 +66,7 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::input::Input;
     use super::super::layout::{ClusteringLayout, ColumnLayout, ColumnSet, RowLayout};
     use super::super::test_random::Random;
     use super::*;
@@ -73,7 +74,7 @@ mod tests {
     use crate::statistics::EncodingStats;
     use helenus_model::cell::{Cell, ColumnId, Span};
     use helenus_model::deletion::{DeletionTime, Liveness};
-    use helenus_model::row::RowBuf;
+    use helenus_model::row::{ROW_BYTES_MAX, RowBuf};
     use helenus_model::types::CqlType;
 
     fn layout(fixed: &[Option<usize>]) -> RowLayout {
@@ -135,6 +136,47 @@ mod tests {
         row
     }
 
+    /// No bytes are needed for this: only the number that is stored before a row.
+    #[test]
+    fn the_encoder_refuses_the_sizes_that_the_reader_refuses() {
+        const GIB2: usize = 1 << 31;
+        let around = |middle: usize| middle - 12..middle + 12;
+        let sizes = around(GIB2).chain(around(2 * GIB2)).chain([0, 1, GIB2 / 2, 5 * GIB2]);
+        let mut refused = 0;
+        for body in sizes {
+            for previous in [0, 127, 128, 1 << 40, u64::MAX] {
+                let whole = body + unsigned_length(previous);
+                let mut stored = Vec::new();
+                write_unsigned(whole as u64, &mut stored);
+                let read = Input::new(&stored, 0).length();
+                assert_eq!(sized_bytes(body, previous).is_ok(), read.is_ok(), "{body} {previous}");
+                refused += u32::from(read.is_err());
+            }
+        }
+        assert!((150..250).contains(&refused), "{refused}");
+    }
+
+    /// Spans may claim more bytes than there are: the sizes are compared before anything is copied.
+    #[test]
+    fn rows_that_add_up_to_more_than_a_row_may_have_are_not_merged() {
+        let cell = |path: u8, bytes: u32| Cell {
+            column: ColumnId(0),
+            ttl_s: 0,
+            timestamp_us: 5,
+            local_deletion_s: NO_EXPIRY,
+            path: Span { start: 0, len: u32::from(path) },
+            value: Span { start: 0, len: bytes },
+        };
+        let mut row = RowBuf::default();
+        row.data.extend_from_slice(&[7; 10]);
+        assert!(row.check_room(&cell(1, i32::MAX as u32 - 11), ROW_BYTES_MAX).is_ok());
+        let refused = row.check_room(&cell(2, i32::MAX as u32 - 11), ROW_BYTES_MAX).unwrap_err();
+        assert_eq!(refused.bytes, 1 << 31);
+        let error = crate::Error::from(refused).of_partition(&[1, 2]);
+        let text = "partition 0x0102: a row of 2147483648 bytes or more; the largest has 2147483647";
+        assert_eq!(error.to_string(), text);
+    }
+
     #[test]
     fn plain_rows_take_the_bytes_that_every_row_takes() {
         let random = &mut Random(7);
@@ -146,7 +188,7 @@ mod tests {
                 let previous = [0, 127, 128, 1 << 20][random.below(4) as usize];
                 let (mut quick, mut slow) = (b"before".to_vec(), b"before".to_vec());
                 let is_plain = encoder.plain_row(row.view(), previous, &mut quick);
-                let has_content = encoder.any_row(row.view(), previous, &mut slow);
+                let has_content = encoder.any_row(row.view(), previous, &mut slow).unwrap();
                 if is_plain {
                     assert!(has_content);
                     assert_eq!(quick, slow, "{row:?}");

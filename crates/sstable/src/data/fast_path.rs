@@ -266,7 +266,7 @@ mod tests {
             let mut bytes = Vec::new();
             let view = RowView { row: &row, data: &row.data };
             // An empty row is not written.
-            if !Encoder::new(written.clone()).row(view, 1, &mut bytes) {
+            if !Encoder::new(written.clone()).row(view, 1, &mut bytes).unwrap() {
                 continue;
             }
             let end = bytes.len();

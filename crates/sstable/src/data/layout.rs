@@ -151,7 +151,7 @@ impl ColumnLayout {
         ColumnLayout { id, fixed: if multi_cell { None } else { ty.fixed_length() }, multi_cell, dropped_us }
     }
 
-    /// Resolves a column of a file's header by name. The error describes why the table cannot read it.
+    /// Resolves a static or regular column of a file's header by name, within its kind. The error describes why the table cannot read it.
     pub fn resolve(
         table: &Table,
         name: &str,
@@ -161,7 +161,7 @@ impl ColumnLayout {
         let kind = if is_static { ColumnKind::Static } else { ColumnKind::Regular };
         let dropped = table.dropped.get(name);
         let dropped_us = dropped.map(|d| d.dropped_us);
-        match table.column(name).filter(|column| column.kind == kind) {
+        match table.column_of(kind, name) {
             // Cassandra 3.0 has only frozen user types, and does not write that they are frozen (CASSANDRA-15035).
             Some(column) if is_user_type(&column.ty) && is_user_type(ty) => {
                 Ok(ColumnLayout::of_column(&column.ty, Some(column.id), dropped_us))

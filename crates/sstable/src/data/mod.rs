@@ -28,7 +28,7 @@ mod window;
 
 pub(crate) use backward::{Backward, BackwardStep, IndexBlock};
 pub(crate) use cursor::{Cursor, Found, RELEASED_BYTES_MAX, Rows};
-pub(crate) use element_reader::ElementReader;
+pub(crate) use element_reader::{ElementReader, Supposed};
 pub use encode::Encoder;
 pub(crate) use forward::Forward;
 pub use helenus_model::partitions::KeyRange;

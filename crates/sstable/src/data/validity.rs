@@ -73,7 +73,9 @@ impl Validity {
 
     fn clustering<'v>(&self, values: impl Iterator<Item = Option<&'v [u8]>>) -> Checked {
         let mut columns = self.clustering.iter().zip(values);
-        columns.try_for_each(|((name, ty), value)| value.map_or(Ok(()), |value| valid(name, ty, value)))
+        // A list that was bound as a value may have nulls here too.
+        columns
+            .try_for_each(|((name, ty), value)| value.map_or(Ok(()), |value| valid_stored(name, ty, value)))
     }
 
     fn cell(&self, cell: &Cell, row: RowView<'_>) -> Checked {
@@ -105,13 +107,18 @@ impl Validity {
         }
         match ty_of_value {
             CqlType::Counter => counter(name, value),
-            ty => valid(name, ty, value),
+            ty => valid_stored(name, ty, value),
         }
     }
 }
 
 fn valid(name: &str, ty: &CqlType, value: &[u8]) -> Checked {
     ty.validate(value).map_err(|error| format!("column {name} ({ty}): {error}"))
+}
+
+/// Checks a value that may be a list with nulls.
+fn valid_stored(name: &str, ty: &CqlType, value: &[u8]) -> Checked {
+    ty.validate_stored(value).map_err(|error| format!("column {name} ({ty}): {error}"))
 }
 
 /// Checks that whole shards fill a counter's value after its header.

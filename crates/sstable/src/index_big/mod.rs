@@ -19,5 +19,6 @@ mod writer;
 
 pub use partition_index::{BigIndex, BigPosition};
 pub use promoted::{PromotedIndex, PromotedMemory, PromotedReader};
+pub(crate) use summary::summary_of;
 pub use summary::{Summary, SummaryBuilder};
 pub use writer::{BigBlock, BigIndexWriter, BigPartitionEnd};

@@ -140,6 +140,7 @@ impl BigIndex {
     }
 
     /// The entry at an offset of Index.db: the key, its position, and the offset of the next entry; `None` at the end.
+    /// An entry whose promoted index is damaged has none.
     pub(crate) fn entry_at(
         &self,
         at: u64,
@@ -150,7 +151,13 @@ impl BigIndex {
         let (key, data) = (entry.key.to_vec(), entry.data);
         let place = (entry.promoted_at, entry.promoted_bytes);
         let next = entries.position();
-        Ok(Some((key, self.position(data, place, cx)?, next)))
+        let position = self.position(data, place, cx).unwrap_or(BigPosition { data, promoted: None });
+        Ok(Some((key, position, next)))
+    }
+
+    /// The offset of the first entry of the summary behind an offset of Index.db, for reading on behind damage.
+    pub(crate) fn sample_behind(&self, at: u64) -> Option<u64> {
+        self.summary.behind(at)
     }
 
     fn position(&self, data: u64, (at, bytes): (u64, u64), cx: &mut ReadContext) -> Result<BigPosition> {

@@ -204,6 +204,12 @@ impl PromotedReader {
         cx: &mut ReadContext,
     ) -> Result<Block> {
         let (at, len) = self.extent(number, cx)?;
+        // A damaged table of offsets must not make a read allocate gigabytes.
+        if len > block_bytes_max(layout) {
+            return Err(
+                self.corrupt(at, "a block of a wide partition's index is longer than its clustering can be")
+            );
+        }
         cx.touched.index_nodes += 1;
         let PromotedMemory { blocks, key, .. } = &mut self.memory;
         let bytes = blocks.bytes(&self.file, at, len, cx)?;
@@ -232,6 +238,15 @@ impl PromotedReader {
     fn corrupt(&self, at: u64, problem: &str) -> Error {
         self.file.corrupt(at, problem)
     }
+}
+
+/// The most bytes of a block: two clustering positions, each with its kind, the number of its values, a header for each 32
+/// of them, and values of up to 65,535 bytes (`ClusteringPrefix.Serializer`); offset, width and deletion.
+fn block_bytes_max(layout: &RowLayout) -> usize {
+    const VALUE_BYTES_MAX: usize = u16::MAX as usize + vint::VINT_LENGTH_MAX;
+    let columns = layout.clustering.len();
+    let position = 3 + columns.div_ceil(32) * vint::VINT_LENGTH_MAX + columns * VALUE_BYTES_MAX;
+    2 * position + 2 * vint::VINT_LENGTH_MAX + 1 + DeletionTimeBytes::LENGTH_MAX
 }
 
 /// Parses a block. The ordered encoding of its wanted clustering position replaces `key`.

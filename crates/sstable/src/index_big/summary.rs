@@ -111,6 +111,11 @@ impl Summary {
         (self.before(token), self.positions.get(after).copied())
     }
 
+    /// The offset of the first sample behind an offset of Index.db.
+    pub(super) fn behind(&self, at: u64) -> Option<u64> {
+        self.positions.get(self.positions.partition_point(|position| *position <= at)).copied()
+    }
+
     /// The last sample with a smaller token, or the first of all.
     pub(super) fn before(&self, token: Token) -> Sample {
         let index = self.tokens.partition_point(|sampled| *sampled < token).saturating_sub(1);
@@ -162,6 +167,23 @@ pub(super) struct Sample {
 fn take_key(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let len = u32::from_be_bytes(rest.split_off(..4)?.try_into().ok()?);
     Some(rest.split_off(..usize::try_from(len).ok()?)?.to_vec())
+}
+
+/// The bytes of the Summary.db that belongs to an Index.db; `None` if that is damaged or not in the order of tokens.
+pub(crate) fn summary_of(file: &BlockFile, cx: &mut ReadContext) -> Option<Vec<u8>> {
+    let mut builder = SummaryBuilder::new(INTERVAL_DEFAULT as u32);
+    let (mut first, mut last) = (None, Vec::new());
+    let mut entries = Entries::from(file, 0);
+    loop {
+        let at = entries.position();
+        let Some(entry) = entries.next(cx).ok()? else { break };
+        builder.add(entry.key, at);
+        first.get_or_insert_with(|| entry.key.to_vec());
+        last.clear();
+        last.extend_from_slice(entry.key);
+    }
+    let bytes = builder.finish(&first?, &last);
+    Summary::parse(&bytes, file.size()).is_some().then_some(bytes)
 }
 
 /// Builds Summary.db while Index.db is written. Memory grows by one key for each interval.

@@ -12,13 +12,13 @@ use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::Unfiltered;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One new SSTable. No file is created as long as there is nothing to write.
-pub(super) struct Output<'a> {
-    disk: &'a Arc<dyn Disk>,
-    folder: &'a Path,
+pub(super) struct Output {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
     descriptor: Descriptor,
     options: WriterOptions,
     writer: Option<SsTableWriter>,
@@ -44,13 +44,13 @@ struct Partition {
     last: Vec<u8>,
 }
 
-impl<'a> Output<'a> {
+impl Output {
     pub(super) fn new(
-        disk: &'a Arc<dyn Disk>,
-        folder: &'a Path,
+        disk: Arc<dyn Disk>,
+        folder: PathBuf,
         descriptor: Descriptor,
         options: WriterOptions,
-    ) -> Output<'a> {
+    ) -> Output {
         Output { disk, folder, descriptor, options, writer: None, partition: Partition::default() }
     }
 
@@ -128,9 +128,14 @@ impl<'a> Output<'a> {
         Ok((is_begun, was_open))
     }
 
-    /// Finishes the SSTable; `None` if nothing was written.
-    pub(super) fn finish(self) -> Result<Option<Written>> {
-        self.writer.map(SsTableWriter::finish).transpose()
+    /// Finishes the SSTable; `None` if nothing was written. If something was lost, the SSTable must be repaired again, as
+    /// in Cassandra's `SortedTableScrubber`.
+    pub(super) fn finish(self, is_whole: bool) -> Result<Option<Written>> {
+        let Some(mut writer) = self.writer else { return Ok(None) };
+        if !is_whole {
+            writer.forget_repair();
+        }
+        writer.finish().map(Some)
     }
 
     /// Removes the files.
@@ -198,7 +203,7 @@ impl<'a> Output<'a> {
             Some(writer) => writer,
             None => {
                 let options = self.options.clone();
-                SsTableWriter::create(self.disk.clone(), self.folder, self.descriptor, options)?
+                SsTableWriter::create(self.disk.clone(), &self.folder, self.descriptor, options)?
             }
         };
         let writer = self.writer.insert(writer);

@@ -73,6 +73,8 @@ pub struct Scrubbed {
     pub losses: u64,
     /// Size of the losses in bytes, before compression.
     pub bytes_lost: u64,
+    /// Size of the old SSTable's data in bytes, before compression.
+    pub data_bytes: u64,
     /// Problems of the components other than Data.db.
     pub notes: Vec<String>,
 }

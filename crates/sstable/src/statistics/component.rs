@@ -17,6 +17,8 @@ use std::path::Path;
 pub const MURMUR3_PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
 const PARTS: usize = 4;
+/// The type of the part that has `Stats`.
+const STATS_TYPE: u32 = 2;
 const CRC_BYTES: usize = 4;
 
 /// Properties that must match the table for which the file is opened.
@@ -110,6 +112,28 @@ impl Statistics {
             header,
         })
     }
+}
+
+/// A component with another level, and all else as it is: later versions have fields that `to_bytes` does not know.
+///
+/// # Errors
+/// As `Statistics::read`.
+pub fn with_level(bytes: &[u8], version: Version, file: &Path, level: i32) -> Result<Vec<u8>> {
+    let mut changed = bytes.to_vec();
+    for (_, offset, part) in split(bytes, version, file)?.iter().filter(|(part, ..)| *part == STATS_TYPE) {
+        let (_, at) = Stats::read_noting(&mut Input::new(part, *offset as u64, file), version)?;
+        if let Some(place) = changed.get_mut(at as usize..at as usize + size_of::<i32>()) {
+            place.copy_from_slice(&level.to_be_bytes());
+        }
+        if version.has_statistics_checksums() {
+            let end = offset + part.len();
+            let sum = crc32(changed.get(*offset..end).unwrap_or_default());
+            if let Some(place) = changed.get_mut(end..end + CRC_BYTES) {
+                place.copy_from_slice(&sum.to_be_bytes());
+            }
+        }
+    }
+    Ok(changed)
 }
 
 /// Type, offset and bytes of each part. Verifies the checksums, if the version has any.

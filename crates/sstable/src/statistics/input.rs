@@ -20,6 +20,11 @@ impl<'a> Input<'a> {
         Error::Corrupt { file: self.file.to_owned(), offset: self.at, problem: problem.into() }
     }
 
+    /// The offset of the next byte in the file.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

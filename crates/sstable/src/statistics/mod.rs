@@ -17,7 +17,7 @@ mod tombstone_histogram;
 pub use cardinality::Cardinality;
 pub use clustering_range::{ClusteringBound, ClusteringRange};
 pub use collector::StatisticsCollector;
-pub use component::{MURMUR3_PARTITIONER, Statistics, Validation};
+pub use component::{MURMUR3_PARTITIONER, Statistics, Validation, with_level};
 pub use header::{EncodingStats, Header, HeaderColumn};
 pub use histogram::EstimatedHistogram;
 pub use stats::{CommitLogPosition, Stats};

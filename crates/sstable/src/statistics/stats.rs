@@ -132,6 +132,11 @@ impl Stats {
     }
 
     pub(super) fn read(input: &mut Input<'_>, version: Version) -> Result<Stats> {
+        Stats::read_noting(input, version).map(|(stats, _)| stats)
+    }
+
+    /// The stats, and the offset of the level in the file.
+    pub(super) fn read_noting(input: &mut Input<'_>, version: Version) -> Result<(Stats, u64)> {
         let partition_sizes = EstimatedHistogram::read(input)?;
         let partition_cells = EstimatedHistogram::read(input)?;
         let log_end = read_position(input)?;
@@ -141,6 +146,7 @@ impl Stats {
         let (ttl_s_min, ttl_s_max) = (input.i32()?, input.i32()?);
         let compression_ratio = input.f64()?;
         let tombstone_drop_times = TombstoneHistogram::read(input, version)?;
+        let level_at = input.at();
         let level = input.i32()?;
         let repaired_at_ms = input.i64()?;
         let (clustering_types, clustering_range) = read_clusterings(input, version)?;
@@ -154,10 +160,11 @@ impl Stats {
             timestamp_us_min,
             timestamp_us_max,
             local_deletion_s_min,
-            local_deletion_s_max: if local_deletion_s_max < 0 {
-                INVALID_LOCAL_S
-            } else {
-                local_deletion_s_max
+            // A time that has overflowed is negative (CASSANDRA-14092), and what has it is alive until the last time there
+            // is. Cassandra 5.0 compares these bounds as they are, and drops such a file as expired.
+            local_deletion_s_max: match local_deletion_s_min.min(local_deletion_s_max) < 0 {
+                true => local_deletion_s_max.max(INVALID_LOCAL_S),
+                false => local_deletion_s_max,
             },
             ttl_s_min,
             ttl_s_max,
@@ -192,7 +199,7 @@ impl Stats {
             stats.last_key = input.vint_bytes()?.to_vec();
             stats.token_space_coverage = input.f64()?;
         }
-        Ok(stats)
+        Ok((stats, level_at))
     }
 }
 

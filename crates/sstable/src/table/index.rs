@@ -4,6 +4,7 @@
 
 use crate::block::{BlockFile, ReadContext};
 use crate::component::Component;
+use crate::compression::{DataBlocks, WHOLE};
 use crate::data::RowLayout;
 use crate::error::{Error, Result};
 use crate::filter::hash_byte;
@@ -20,6 +21,7 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::filter::AFTER_ALL;
 use helenus_model::partitions::PartitionKey;
 use helenus_model::token::KeyHash;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The index of a table.
@@ -35,6 +37,15 @@ pub(crate) enum Index {
     },
     /// Index.db.
     Big(BigIndex),
+    /// None: the index is missing. Such a table can only be scanned.
+    Absent {
+        /// The path of Data.db.
+        data: PathBuf,
+        /// The first partition key.
+        first: Vec<u8>,
+        /// Number of partitions, by Statistics.db.
+        key_count: u64,
+    },
 }
 
 /// The row index of a wide partition.
@@ -86,11 +97,34 @@ impl Index {
         }
     }
 
+    /// The place of an index whose component is missing. `data` has the partitions.
+    ///
+    /// # Errors
+    /// The first key cannot be read.
+    pub(super) fn absent(data: &DataBlocks, stats: &Stats, cx: &mut ReadContext) -> Result<Index> {
+        let file = data.file();
+        let cut = || file.corrupt(0, "the data ends within a partition key");
+        let block_bytes = data.block_bytes() as u64;
+        let mut bytes = Vec::new();
+        let mut wanted = 2;
+        while bytes.len() < wanted && (bytes.len() as u64) < data.data_length() {
+            let number = bytes.len() as u64 / block_bytes;
+            bytes.extend_from_slice(&data.block(number, WHOLE, cx)?);
+            if let Some(length) = bytes.first_chunk::<2>() {
+                wanted = 2 + usize::from(u16::from_be_bytes(*length));
+            }
+        }
+        let first = bytes.get(2..wanted).ok_or_else(cut)?.to_vec();
+        Ok(Index::Absent { data: file.path().to_owned(), first, key_count: stats.partition_sizes.count() })
+    }
+
     /// The first and the last partition key, serialised.
     pub(crate) fn keys(&self) -> [&[u8]; 2] {
         match self {
             Index::Bti { partitions, .. } => [partitions.first_key(), partitions.last_key()],
             Index::Big(index) => [index.first_key(), index.last_key()],
+            // The last key is not known, and no partition is looked up.
+            Index::Absent { first, .. } => [first, first],
         }
     }
 
@@ -99,13 +133,14 @@ impl Index {
         match self {
             Index::Bti { partitions, .. } => partitions.key_count(),
             Index::Big(index) => index.key_count(),
+            Index::Absent { key_count, .. } => *key_count,
         }
     }
 
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
-            Index::Bti { .. } => 0,
+            Index::Bti { .. } | Index::Absent { .. } => 0,
             Index::Big(index) => index.memory_bytes(),
         }
     }
@@ -113,10 +148,11 @@ impl Index {
     /// Its components.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<BlockFile>> {
         let (first, second) = match self {
-            Index::Bti { partitions, rows, .. } => (partitions.file(), Some(rows)),
-            Index::Big(index) => (index.file(), None),
+            Index::Bti { partitions, rows, .. } => (Some(partitions.file()), Some(rows)),
+            Index::Big(index) => (Some(index.file()), None),
+            Index::Absent { .. } => (None, None),
         };
-        [first].into_iter().chain(second)
+        first.into_iter().chain(second)
     }
 
     /// The position of a key's partition, if the table has it. A wide partition is certain. For others, in format BTI,
@@ -145,6 +181,7 @@ impl Index {
                     index: found.promoted.map(RowIndex::Big),
                 }))
             }
+            Index::Absent { .. } => Ok(None),
         }
     }
 
@@ -153,6 +190,7 @@ impl Index {
         match self {
             Index::Bti { rows, .. } => rows.size() > 0,
             Index::Big(_) => true,
+            Index::Absent { .. } => false,
         }
     }
 
@@ -199,7 +237,9 @@ impl Index {
     fn in_memory(&self) -> Result<(&RowIndexCache, &Arc<BlockFile>)> {
         match self {
             Index::Bti { rows, row_index_cache, .. } => Ok((row_index_cache, rows)),
-            Index::Big(_) => Err(self.corrupt("a place of a partition in a table of another format")),
+            Index::Big(_) | Index::Absent { .. } => {
+                Err(self.corrupt("a place of a partition in a table of another format"))
+            }
         }
     }
 
@@ -208,6 +248,9 @@ impl Index {
         match self {
             Index::Bti { rows, .. } => rows.corrupt(0, problem),
             Index::Big(index) => index.file().corrupt(0, problem),
+            Index::Absent { data, .. } => {
+                Error::Corrupt { file: data.clone(), offset: 0, problem: problem.to_owned() }
+            }
         }
     }
 }

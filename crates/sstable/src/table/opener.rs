@@ -1,9 +1,12 @@
 //! Opens the components of one table.
 
-use crate::block::{BlockFile, PAGE_BYTES, PageChecksums};
+use crate::block::{BlockFile, PAGE_BYTES, PageChecksums, ReadContext};
 use crate::buffer::BufferPool;
 use crate::component::Component;
-use crate::compression::{BlockCrcs, CompressedBlocks, CompressionInfo, DataBlocks, PlainBlocks};
+use crate::compression::{
+    BlockCrcs, CompressedBlocks, CompressionInfo, DataBlocks, PlainBlocks, recovered, unreadable_chunks,
+};
+use crate::digest;
 use crate::error::{Error, Result};
 use crate::names::Descriptor;
 use crate::page_checksums::PageChecksumTable;
@@ -92,15 +95,78 @@ impl<'a> Opener<'a> {
         Ok(DataBlocks::Plain(PlainBlocks::new(data, crcs)))
     }
 
-    /// A Data.db of which a part may be missing, and without CRC.db. Missing blocks are errors when they are read.
-    pub(super) fn data_as_it_is(&mut self) -> Result<DataBlocks> {
-        let data = self.paged(Component::Data)?;
-        if !self.exists(Component::CompressionInfo) {
-            return Ok(DataBlocks::Plain(PlainBlocks::new(data, None)));
+    /// A Data.db of which a part may be missing, and whose checksums may be damaged. Missing blocks are errors when they
+    /// are read. An uncompressed file whose digest is right is sound, whatever CRC.db says. A compressed file contains
+    /// the checksums of its chunks; if they do not lie where CompressionInfo.db says, they are looked for. Adds to
+    /// `notes` what was found. Returns also whether each block that can be read is certainly as it was written.
+    pub(super) fn damaged_data(&mut self, notes: &mut Vec<String>) -> Result<(DataBlocks, bool)> {
+        if self.exists(Component::CompressionInfo) {
+            return Ok((self.damaged_compressed(notes)?, true));
         }
+        let data = self.paged(Component::Data)?;
+        if self.digest_is_right(&data)? {
+            return Ok((DataBlocks::Plain(PlainBlocks::new(data, None)), true));
+        }
+        match self.data() {
+            Ok(DataBlocks::Plain(blocks)) => {
+                let is_checksummed = blocks.is_checksummed();
+                Ok((DataBlocks::Plain(blocks), is_checksummed))
+            }
+            Ok(other) => Ok((other, true)),
+            Err(error) => {
+                notes.push(error.to_string());
+                Ok((DataBlocks::Plain(PlainBlocks::new(data, None)), false))
+            }
+        }
+    }
+
+    fn damaged_compressed(&mut self, notes: &mut Vec<String>) -> Result<DataBlocks> {
+        let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+        let version = self.descriptor.version;
         let info = self.paged(Component::CompressionInfo)?;
-        let info = CompressionInfo::read(&info, u64::MAX, self.descriptor.version)?;
-        Ok(DataBlocks::Compressed(CompressedBlocks::new(data, info)))
+        let stated = CompressionInfo::read(&info, u64::MAX, version);
+        let bytes = self.whole(Component::CompressionInfo).map(|(_, bytes)| bytes).unwrap_or_default();
+        let (mut bad, mut chunks, mut problem) = (u64::MAX, 0, None);
+        let stated = match stated {
+            Ok(mut stated) => {
+                let data = self.paged(Component::Data)?;
+                // A Data.db that was cut has no chunks behind its end.
+                stated.stored_length = stated.stored_length.min(data.size());
+                let blocks = CompressedBlocks::new(data, stated);
+                (bad, chunks) = (unreadable_chunks(&blocks, &mut cx), blocks.info().chunk_count());
+                if bad == 0 {
+                    return Ok(DataBlocks::Compressed(blocks));
+                }
+                Some(blocks)
+            }
+            Err(error) => {
+                problem = Some(error);
+                None
+            }
+        };
+        let found = recovered(&self.paged(Component::Data)?, &bytes, version, &mut cx)?;
+        if let Some(found) = found {
+            let found = CompressedBlocks::new(self.paged(Component::Data)?, found);
+            // With fewer chunks Data.db was cut, and CompressionInfo.db says how much is missing.
+            if found.info().chunk_count() >= chunks && unreadable_chunks(&found, &mut cx) < bad {
+                let name = self.descriptor.file_name(Component::CompressionInfo);
+                notes.push(format!("{name} is damaged: the chunks were found by their checksums"));
+                return Ok(DataBlocks::Compressed(found));
+            }
+        }
+        match (stated, problem) {
+            (Some(stated), _) => Ok(DataBlocks::Compressed(stated)),
+            (None, Some(problem)) => Err(problem),
+            (None, None) => Err(info.corrupt(0, "it cannot be read")),
+        }
+    }
+
+    /// Whether Digest.crc32 is there and is that of Data.db.
+    fn digest_is_right(&mut self, data: &BlockFile) -> Result<bool> {
+        let Ok((path, text)) = self.whole(Component::Digest) else { return Ok(false) };
+        let Ok(expected) = digest::parse(&text, &path) else { return Ok(false) };
+        let mut cx = ReadContext { may_block: true, ..ReadContext::default() };
+        Ok(digest::of(data, &mut cx, &mut |_| {})? == expected)
     }
 
     fn file(&mut self, component: Component) -> Result<(PathBuf, Arc<dyn File>, Option<PageChecksums>)> {

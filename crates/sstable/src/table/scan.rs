@@ -127,6 +127,7 @@ impl Scan {
                 self.next = index.start_of_first_from(start, cx)?.or(self.next);
                 return Ok(());
             }
+            Index::Absent { .. } => return self.walk_to(start, cx),
         };
         let mut positions = partitions.iter_from(Some(start), cx)?;
         while let Some(position) = positions.next(cx)? {
@@ -140,6 +141,20 @@ impl Scan {
                 break;
             }
         }
+        Ok(())
+    }
+
+    /// `go_to` without an index: through all partitions before.
+    fn walk_to(&mut self, start: &[u8], cx: &mut ReadContext) -> Result<()> {
+        let (mut at, end) = (0, self.table.data().data_length());
+        while at < end {
+            self.enter(PartitionPosition { data: at, index: None }, true, cx)?;
+            if self.decorated.as_slice() >= start {
+                break;
+            }
+            at = self.end_of_partition(cx)?;
+        }
+        self.next = Some(at);
         Ok(())
     }
 

@@ -6,7 +6,6 @@
 use super::verify_blocks::BlockCheck;
 use super::{Index, PartitionPosition, SsTable};
 use crate::block::{BlockFile, ReadContext};
-use crate::checksum::Crc32;
 use crate::component::Component;
 use crate::compression::WHOLE;
 use crate::data::{KeyRange, Validity};
@@ -22,9 +21,6 @@ use helenus_model::token::KeyHash;
 use helenus_model::unfiltered::{Source, Unfiltered};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Number of bytes read at once for the digest.
-const PIECE_BYTES: usize = 256 * 1024;
 
 /// Number of rows and markers between two progress reports within a partition.
 const PROGRESS_ELEMENTS: u64 = 1024;
@@ -89,18 +85,7 @@ impl SsTable {
         file.read_exact_at(&mut text, 0).map_err(io)?;
         let expected = digest::parse(&text, &path)?;
         let data: &BlockFile = self.data.file();
-        let mut crc = Crc32::default();
-        let mut piece = vec![0; PIECE_BYTES];
-        let mut offset = 0;
-        while offset < data.size() {
-            let len = (data.size() - offset).min(PIECE_BYTES as u64);
-            let bytes = piece.get_mut(..len as usize).unwrap_or_default();
-            data.read_into(offset, bytes, cx)?;
-            crc.update(bytes);
-            offset += len;
-            progress(offset);
-        }
-        if crc.value() == expected {
+        if digest::of(data, cx, progress)? == expected {
             return Ok(());
         }
         // The checksum of a block tells where the damage is.

@@ -1,6 +1,8 @@
 //! Opens a table with the schema of its own files.
 
-use super::{OpenOptions, SsTable};
+use super::opener::Opener;
+use super::user_types::{stated_user_types, user_types_of_rows};
+use super::{OpenOptions, Opening, SsTable};
 use crate::buffer::BufferPool;
 use crate::component::Component;
 use crate::error::{Error, Result};
@@ -8,6 +10,7 @@ use crate::header_schema::table_of_header;
 use crate::names::Descriptor;
 use crate::statistics::Statistics;
 use helenus_host::Disk;
+use helenus_model::schema::Table;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,15 +19,67 @@ impl SsTable {
     /// It may have another partitioner: see [`SsTable::partitioner`]. It waits for the disk.
     pub fn open_without_schema(
         disk: &dyn Disk,
-        (folder, descriptor): (&Path, Descriptor),
+        place: (&Path, Descriptor),
         names: (&str, &str),
         buffers: BufferPool,
     ) -> Result<Arc<SsTable>> {
-        let statistics = read_statistics(disk, folder, descriptor)?;
-        let file = descriptor.path(folder, Component::Statistics);
-        let schema = Arc::new(table_of_header(&statistics.header, descriptor.version, names, &file)?);
-        SsTable::open_in_order(disk, (folder, descriptor), OpenOptions { schema, buffers }, true)
+        SsTable::open_by_header(disk, place, (names, None), buffers)
     }
+
+    /// The same, where the table's own schema may be known. It says what a header leaves open: whether user types are
+    /// frozen.
+    pub fn open_by_header(
+        disk: &dyn Disk,
+        place: (&Path, Descriptor),
+        known: ((&str, &str), Option<&Table>),
+        buffers: BufferPool,
+    ) -> Result<Arc<SsTable>> {
+        let options = options_of_files(disk, place, known, buffers)?;
+        SsTable::open_in_order(disk, place, options, Opening::AnyOrder)
+    }
+
+    /// The same for scans alone, also if Index.db or Partitions.db is missing.
+    pub fn open_for_scans(
+        disk: &dyn Disk,
+        place: (&Path, Descriptor),
+        known: ((&str, &str), Option<&Table>),
+        buffers: BufferPool,
+    ) -> Result<Arc<SsTable>> {
+        let options = options_of_files(disk, place, known, buffers)?;
+        SsTable::open_in_order(disk, place, options, Opening::ForScans)
+    }
+}
+
+fn options_of_files(
+    disk: &dyn Disk,
+    place: (&Path, Descriptor),
+    known: ((&str, &str), Option<&Table>),
+    buffers: BufferPool,
+) -> Result<OpenOptions> {
+    Ok(OpenOptions { schema: Arc::new(schema_of_files(disk, place, known)?), buffers })
+}
+
+/// The schema that the header of an SSTable describes. Where the header has two readings, `known`, the table's own
+/// schema, decides, or else the rows do. It waits for the disk.
+///
+/// # Errors
+/// Statistics.db, or the Data.db that must decide, missing or damaged.
+pub fn schema_of_files(
+    disk: &dyn Disk,
+    (folder, descriptor): (&Path, Descriptor),
+    (names, known): ((&str, &str), Option<&Table>),
+) -> Result<Table> {
+    let header = read_statistics(disk, folder, descriptor)?.header;
+    let file = descriptor.path(folder, Component::Statistics);
+    let user_types = match stated_user_types(&header, descriptor.version, known) {
+        Some(stated) => stated,
+        None => {
+            let buffers = BufferPool::offline();
+            let data = Opener::new(disk, folder, descriptor, &buffers)?.data()?;
+            user_types_of_rows((&header, descriptor.version, &file), (&data, None))?
+        }
+    };
+    table_of_header(&header, user_types, names, &file)
 }
 
 /// Reads Statistics.db. It waits for the disk.
@@ -41,6 +96,18 @@ pub fn read_whole(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = vec![0; file.size().map_err(io)? as usize];
     file.read_exact_at(&mut bytes, 0).map_err(io)?;
     Ok(bytes)
+}
+
+/// Removes all files of an SSTable.
+pub fn remove_files(disk: &dyn Disk, folder: &Path, descriptor: &Descriptor) -> Result<()> {
+    let prefix = descriptor.prefix();
+    let io = |source| Error::Io { file: folder.to_owned(), source };
+    for path in disk.list(folder).map_err(io)? {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&*prefix)) {
+            disk.remove(&path).map_err(|source| Error::Io { file: path.clone(), source })?;
+        }
+    }
+    Ok(())
 }
 
 /// How a Data.db is compressed, from the start of its CompressionInfo.db.

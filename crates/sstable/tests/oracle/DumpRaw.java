@@ -54,11 +54,13 @@ public class DumpRaw
         }
     }
 
-    // Cassandra 3.0 writes frozen user types without saying so (CASSANDRA-15035): taken as what they are, for ma and mb.
+    // Cassandra 3.0 writes frozen user types without saying so (CASSANDRA-15035): taken as what they are, for ma and mb, and
+    // in the folder of files that 3.0 wrote.
     static TableMetadata metadata(Descriptor desc) throws Exception
     {
         TableMetadata metadata = Util.metadataFromSSTable(desc);
-        if (!desc.version.version.equals("ma") && !desc.version.version.equals("mb")) return metadata;
+        boolean isOf30 = desc.directory.toString().contains("cassandra-3.0");
+        if (!isOf30 && !desc.version.version.equals("ma") && !desc.version.version.equals("mb")) return metadata;
         TableMetadata.Builder builder = metadata.unbuild();
         for (ColumnMetadata column : metadata.regularAndStaticColumns())
             if (column.type.isUDT())

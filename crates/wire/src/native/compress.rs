@@ -125,6 +125,22 @@ impl BodyCodec {
         }
     }
 
+    /// The most bytes that a body of `length` bytes may have while it is compressed.
+    #[must_use]
+    pub fn compressed_bytes_max(&self, length: usize) -> usize {
+        match self.compression {
+            Compression::Lz4 => 4 + lz4_flex::block::get_maximum_output_size(length),
+            Compression::Snappy => snap::raw::max_compress_len(length),
+        }
+    }
+
+    /// The bytes that the codec's buffer takes in addition while it compresses a body of `length` bytes.
+    #[must_use]
+    pub fn bytes_to_compress(&self, length: usize) -> usize {
+        let needed = self.compressed_bytes_max(length);
+        if needed > self.buffer.capacity() { needed } else { 0 }
+    }
+
     /// Replaces the bytes of `out` from `from` on by their compressed form.
     pub(crate) fn compress_tail(&mut self, out: &mut Vec<u8>, from: usize) -> Result<(), WireError> {
         let body = out.get(from..).unwrap_or_default();
@@ -134,10 +150,10 @@ impl BodyCodec {
             of: "bytes of a body to compress",
         };
         let Ok(length) = u32::try_from(body.len()) else { return Err(too_long) };
+        let longest = self.compressed_bytes_max(body.len());
+        let buffer = sized(&mut self.buffer, longest);
         let folded = match self.compression {
             Compression::Lz4 => {
-                let buffer =
-                    sized(&mut self.buffer, 4 + lz4_flex::block::get_maximum_output_size(body.len()));
                 let Some((prefix, output)) = buffer.split_first_chunk_mut::<4>() else {
                     return Err(too_long);
                 };
@@ -145,12 +161,11 @@ impl BodyCodec {
                 let written = lz4_flex::block::compress_into(body, output).map_err(|_| too_long)?;
                 4 + written
             }
-            Compression::Snappy => {
-                let buffer = sized(&mut self.buffer, snap::raw::max_compress_len(body.len()));
-                self.snappy.compress(body, buffer).map_err(|_| too_long)?
-            }
+            Compression::Snappy => self.snappy.compress(body, buffer).map_err(|_| too_long)?,
         };
         out.truncate(from);
+        // Not by doubling, where it has become longer.
+        out.reserve_exact(folded);
         out.extend_from_slice(self.buffer.get(..folded).unwrap_or_default());
         Ok(())
     }
@@ -159,6 +174,10 @@ impl BodyCodec {
 /// The first `length` bytes of a buffer. The buffer never shrinks, so that it is zeroed only once.
 pub(super) fn sized(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if buffer.len() < length {
+        if buffer.capacity() < length && length > KEPT_BYTES_MAX {
+            // What it holds is not needed any more, and must not exist beside the new bytes.
+            *buffer = Vec::with_capacity(length);
+        }
         buffer.resize(length, 0);
     }
     buffer.get_mut(..length).unwrap_or_default()

@@ -13,7 +13,8 @@
 //! close the connection themselves.
 
 use super::primitives::{Put, patch_int};
-use super::{BodyCodec, Direction, ErrorCode, Flags, Opcode, Version};
+use super::response::put_supported;
+use super::{BodyCodec, Direction, ErrorCode, Flags, Opcode, SUPPORTED_CQL, Version};
 use crate::{WireError, error_text};
 
 /// Bytes of a header, v3 and later.
@@ -87,7 +88,12 @@ impl Refusal {
         Refusal { error, stream, answer_in: None, then: AfterRefusal::Close }
     }
 
-    /// Appends the complete ERROR envelope. `connection` is the version agreed by STARTUP; without it, the answer has
+    /// Whether the client's message is at fault.
+    pub fn is_error(&self) -> bool {
+        self.error != WireError::OptionsOfBeta
+    }
+
+    /// Appends the complete ERROR envelope, or SUPPORTED as the answer to `OptionsOfBeta`. `connection` is the version agreed by STARTUP; without it, the answer has
     /// the current version (5). In an established v5 connection, the caller puts it into a segment.
     pub fn encode(&self, connection: Option<Version>, out: &mut Vec<u8>) {
         let version = self.answer_in.unwrap_or(connection.unwrap_or(Version::CURRENT).number());
@@ -97,6 +103,15 @@ impl Refusal {
             out.put_byte(self.stream as u8);
         } else {
             out.put_raw(&self.stream.to_be_bytes());
+        }
+        if !self.is_error() {
+            out.put_byte(Opcode::Supported as u8);
+            let length_at = out.len();
+            out.put_int(0);
+            put_supported(out, SUPPORTED_CQL);
+            let length = out.len() - length_at - 4;
+            patch_int(out, length_at, length as i32);
+            return;
         }
         out.put_byte(Opcode::Error as u8);
         let length_at = out.len();
@@ -136,6 +151,9 @@ impl EnvelopeReader {
         let (flags, then) = raw
             .as_ref()
             .map_or((0, AfterRefusal::CloseUnanswered), |raw| (raw.flags, AfterRefusal::DiscardReceived));
+        if let Some(answer) = raw.as_ref().and_then(|raw| self.options_of_beta(raw)) {
+            return Err(answer);
+        }
         let version = version_of(first, flags, then)
             .map_err(|refusal| Refusal { stream: stream_of_any_version(input), ..refusal })?;
         let Some(raw) = raw else { return Ok(None) };
@@ -187,6 +205,24 @@ impl EnvelopeReader {
                 Err(Refusal::fatal(error, header.stream))
             }
         }
+    }
+
+    /// What is done with an OPTIONS in the beta version before STARTUP (`InitialConnectionHandler.decode`). Its body, which
+    /// should be empty, is dropped.
+    fn options_of_beta(&self, raw: &RawHeader) -> Option<Refusal> {
+        const BETA: u8 = 6;
+        let is_it = self.connection.is_none()
+            && self.from == Direction::Request
+            && raw.version == BETA
+            && raw.opcode == Opcode::Options as u8
+            && Flags(raw.flags).has(Flags::USE_BETA);
+        let total = HEADER_LENGTH as u64 + u64::from(u32::try_from(raw.length).ok()?);
+        (is_it && total <= self.max_frame).then_some(Refusal {
+            error: WireError::OptionsOfBeta,
+            stream: raw.stream,
+            answer_in: Some(BETA),
+            then: AfterRefusal::Skip(total),
+        })
     }
 
     fn opcode_of(&self, raw: &RawHeader) -> Result<Opcode, WireError> {
@@ -274,6 +310,11 @@ impl OpenEnvelope {
         OpenEnvelope { start }
     }
 
+    /// An envelope that was finished and begins at `start`, to be finished once more because its body has changed.
+    pub(crate) fn again(start: usize) -> Self {
+        OpenEnvelope { start }
+    }
+
     /// The offset of the body in the buffer.
     pub fn body_start(&self) -> usize {
         self.start + HEADER_LENGTH
@@ -294,9 +335,13 @@ impl OpenEnvelope {
         }
     }
 
-    /// Compresses the body in place, sets the flag, and then does the same as [`OpenEnvelope::finish`]. v3 and v4 only.
+    /// Compresses the body in place, sets the flag, and then does the same as [`OpenEnvelope::finish`]. v3 and v4 only. A body that
+    /// cannot be compressed is removed too.
     pub fn finish_compressed(self, out: &mut Vec<u8>, codec: &mut BodyCodec) -> Result<(), WireError> {
-        codec.compress_tail(out, self.body_start())?;
+        if let Err(error) = codec.compress_tail(out, self.body_start()) {
+            self.abort(out);
+            return Err(error);
+        }
         if let Some(flags) = out.get_mut(self.start + 1) {
             *flags |= Flags::COMPRESSED;
         }

@@ -7,6 +7,7 @@
 
 mod checksum;
 mod compress;
+mod connection_refusal;
 mod consistency;
 mod error;
 mod frame;
@@ -20,6 +21,7 @@ mod version;
 mod wire_error;
 
 pub use compress::{BodyCodec, Compression};
+pub use connection_refusal::{REFUSED_FRONT, TLS_HANDSHAKE, connection_refusal};
 pub use consistency::Consistency;
 pub use error::{ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, Progress, WriteType};
 pub use frame::{
@@ -33,5 +35,7 @@ pub use segment::{
     MAX_PAYLOAD, OpenSegment, PART_PAYLOAD, Segment, SegmentFormat, SegmentReader, SegmentWriter, Step,
 };
 pub use types::{ColumnSpec, Columns, put_type, read_type};
-pub use version::{Direction, Flags, Opcode, SUPPORTED_VERSIONS, SUPPORTED_VERSIONS_TEXT, Version};
+pub use version::{
+    Direction, Flags, Opcode, SUPPORTED_CQL, SUPPORTED_VERSIONS, SUPPORTED_VERSIONS_TEXT, Version,
+};
 pub use wire_error::{SegmentPart, WireError};

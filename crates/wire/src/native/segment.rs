@@ -194,11 +194,30 @@ impl SegmentReader {
         self.long.as_ref().filter(|long| long.refused.is_none()).map(|long| long.expected)
     }
 
+    /// The stream of the incoming long message; `None` as for its length.
+    pub fn long_stream(&self) -> Option<i16> {
+        self.long.as_ref().filter(|long| long.refused.is_none()).map(|long| long.stream)
+    }
+
+    /// The bytes of the incoming long message that are kept.
+    pub fn assembled_bytes(&self) -> usize {
+        self.assembled.len()
+    }
+
     /// Drops the incoming long message, including the parts that are yet to arrive; `error` is the refusal at its end.
     /// Cassandra's `LargeMessage` does the same when there is no room.
     pub fn refuse_long(&mut self, error: WireError) {
         if let Some(long) = &mut self.long {
             long.refused.get_or_insert(error);
+            self.assembled = Vec::new();
+        }
+    }
+
+    /// Frees the buffers: that of decompressed segments, and that of long messages unless one is incomplete. Called once the payload of
+    /// the last step is not needed any more.
+    pub fn trim(&mut self) {
+        self.decompressed = Vec::new();
+        if self.long.is_none() {
             self.assembled = Vec::new();
         }
     }
@@ -244,6 +263,12 @@ impl SegmentReader {
             return Err(Refusal::fatal(error, long.stream));
         }
         if long.refused.is_none() {
+            // The first part announces the length, and the caller has made room for it before the second comes. So the buffer gets this
+            // length, where doubling could make it twice as long.
+            if !self.assembled.is_empty() {
+                let more = long.expected.saturating_sub(self.assembled.len() as u64);
+                self.assembled.reserve_exact(usize::try_from(more).unwrap_or_default());
+            }
             self.assembled.extend_from_slice(payload);
         }
         if long.received < long.expected {

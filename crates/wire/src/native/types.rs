@@ -131,7 +131,7 @@ pub fn put_type(out: &mut Vec<u8>, ty: &CqlType, version: Version) {
 }
 
 /// Reads an `[option]`. Collections and user types are returned as not frozen, because the wire format does not state
-/// it.
+/// it, but within a class name, as of a vector, where they are as written: a gateway writes the same name again.
 pub fn read_type(reader: &mut Reader<'_>) -> Result<CqlType, WireError> {
     read_nested(reader, 0)
 }
@@ -148,7 +148,7 @@ fn read_nested(reader: &mut Reader<'_>, depth: u8) -> Result<CqlType, WireError>
     Ok(match id {
         CUSTOM => {
             let class = reader.string()?;
-            CqlType::from_class_name(class).unwrap_or_else(|_| CqlType::Custom(class.into()))
+            CqlType::from_class_name_as_written(class).unwrap_or_else(|_| CqlType::Custom(class.into()))
         }
         LIST => CqlType::List { element: Arc::new(read_nested(reader, deeper)?), frozen: false },
         SET => CqlType::Set { element: Arc::new(read_nested(reader, deeper)?), frozen: false },

@@ -8,6 +8,9 @@ use crate::WireError;
 /// because drivers read the list, although it is refused here.
 pub const SUPPORTED_VERSIONS: [&str; 4] = ["3/v3", "4/v4", "5/v5", "6/v6-beta"];
 
+/// The version of CQL that the answer to OPTIONS names (`QueryProcessor.CQL_VERSION`).
+pub const SUPPORTED_CQL: &str = "3.4.7";
+
 /// [`SUPPORTED_VERSIONS`] as listed in refusals.
 pub const SUPPORTED_VERSIONS_TEXT: &str = "3/v3, 4/v4, 5/v5, 6/v6-beta";
 

@@ -42,6 +42,10 @@ pub enum WireError {
     /// Version 6 without the USE_BETA flag.
     #[error("Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset")]
     BetaVersion,
+    /// An OPTIONS in version 6 before STARTUP. It is answered (`Refusal::encode`), though no session has that version: a
+    /// client that looks for the versions there are may ask in its newest one.
+    #[error("OPTIONS in a beta version")]
+    OptionsOfBeta,
     /// A frame in another version than the connection's.
     #[error(
         "Invalid message version. Got {got} but previous messages on this connection had version {connection}"

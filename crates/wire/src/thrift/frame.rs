@@ -10,8 +10,7 @@
 //! ```
 
 use super::ThriftError;
-use super::binary::{Reader, Type};
-use super::message::MessageHead;
+use super::scan::MessageScanner;
 
 /// Whether a client puts its messages into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,18 +59,36 @@ pub fn next_message<'a>(
     framing: Option<Framing>,
     limits: Limits,
 ) -> Result<Option<Message<'a>>, ThriftError> {
+    arriving_message(input, framing, limits, &mut MessageScanner::default())
+}
+
+/// The same for a message that arrives: each call gets the input of the one before and what has come since, and the same
+/// scanner, so that no part of the message is read twice.
+///
+/// # Errors
+/// As `next_message`.
+pub fn arriving_message<'a>(
+    input: &'a [u8],
+    framing: Option<Framing>,
+    limits: Limits,
+    scanner: &mut MessageScanner,
+) -> Result<Option<Message<'a>>, ThriftError> {
     let found = match framing {
         Some(framing) => Some(framing),
-        None => detect(input)?,
+        None => detect_framing(input)?,
     };
     match found {
         None => Ok(None),
         Some(Framing::Framed) => framed(input, limits),
-        Some(Framing::Unframed) => unframed(input, limits),
+        Some(Framing::Unframed) => unframed(input, limits, scanner),
     }
 }
 
-fn detect(input: &[u8]) -> Result<Option<Framing>, ThriftError> {
+/// Whether a client frames its messages, by the first bytes of its input; `None` while they are too few.
+///
+/// # Errors
+/// `NotAMessage`.
+pub fn detect_framing(input: &[u8]) -> Result<Option<Framing>, ThriftError> {
     match (input.first(), input.get(4)) {
         (None, _) => Ok(None),
         (Some(0x80), _) => Ok(Some(Framing::Unframed)),
@@ -93,24 +110,24 @@ fn framed(input: &[u8], limits: Limits) -> Result<Option<Message<'_>>, ThriftErr
     Ok(Some(Message { bytes, size: 4 + bytes.len(), framing: Framing::Framed }))
 }
 
-fn unframed(input: &[u8], limits: Limits) -> Result<Option<Message<'_>>, ThriftError> {
-    let mut reader = Reader::new(input);
-    let read = MessageHead::read(&mut reader).and_then(|_| reader.skip(Type::Struct));
-    let size = input.len() - reader.rest().len();
-    match read {
-        Ok(()) if size as u64 <= limits.message => {
+fn unframed<'a>(
+    input: &'a [u8],
+    limits: Limits,
+    scanner: &mut MessageScanner,
+) -> Result<Option<Message<'a>>, ThriftError> {
+    match scanner.end(input)? {
+        Some(size) if size as u64 <= limits.message => {
             Ok(Some(Message { bytes: input.get(..size).unwrap_or(input), size, framing: Framing::Unframed }))
         }
-        Err(ThriftError::Short) if (input.len() as u64) < limits.message => Ok(None),
-        Ok(()) | Err(ThriftError::Short) => Err(ThriftError::MessageTooLong { max: limits.message }),
-        Err(error) => Err(error),
+        None if (input.len() as u64) < limits.message => Ok(None),
+        Some(_) | None => Err(ThriftError::MessageTooLong { max: limits.message }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thrift::{Method, begin_call, end_message};
+    use crate::thrift::{MessageHead, Method, Reader, begin_call, end_message};
 
     fn call() -> Vec<u8> {
         let mut out = Vec::new();

@@ -15,6 +15,7 @@ mod frame;
 mod insertion;
 mod message;
 mod method;
+mod scan;
 mod structs;
 
 pub use binary::{
@@ -22,11 +23,12 @@ pub use binary::{
 };
 pub use error::ThriftError;
 pub use field::{Field, Map};
-pub use frame::{Framing, Limits, Message, next_message};
+pub use frame::{Framing, Limits, Message, arriving_message, detect_framing, next_message};
 pub use insertion::read_insertion;
 pub use message::{
     ApplicationFailure, Call, MessageHead, MessageKind, Reply, ReplyBody, begin_call, end_message,
     put_failure, read_reply,
 };
 pub use method::{Exception, Method};
+pub use scan::MessageScanner;
 pub use structs::*;

@@ -60,8 +60,25 @@ fn the_beta_version_is_refused_as_such() {
         (6/v6-beta), but USE_BETA flag is unset"
     );
     assert_eq!(server(None).read(b"\x06"), Ok(None));
-    let (with_flag, _) = refusal(None, &header(6, Flags::USE_BETA, 5, 5, 0));
+    let (with_flag, _) = refusal(None, &header(6, Flags::USE_BETA, 5, 1, 0));
     assert!(with_flag.error.to_string().starts_with("Invalid or unsupported protocol version (6)"));
+}
+
+#[test]
+fn options_of_the_beta_version_are_answered_in_it() {
+    let mut bytes = header(6, Flags::USE_BETA, 5, 5, 3);
+    bytes.extend(b"abc");
+    let (answered, answer) = refusal(None, &bytes);
+    assert_eq!((answered.stream, answered.then), (5, AfterRefusal::Skip(12)));
+    assert!(!answered.is_error());
+    let mut in_five = Vec::new();
+    let message = Outgoing::Supported { cql_version: SUPPORTED_CQL };
+    message.encode(&ResponseHead::new(Version::V5, 5), None, &mut in_five).unwrap();
+    assert_eq!(answer[..2], [0x86, Flags::USE_BETA]);
+    assert_eq!(answer[2..], in_five[2..]);
+    // After STARTUP it is of another version than the connection.
+    let (after, _) = refusal(Some(Version::V4), &header(6, Flags::USE_BETA, 5, 5, 0));
+    assert!(after.is_error());
 }
 
 #[test]

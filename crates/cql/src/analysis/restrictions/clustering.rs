@@ -3,9 +3,11 @@
 
 use super::restriction::{
     Candidates, End, Operand, PRODUCT_BYTES, Restriction, Test, Value, check_product, invalid, marked,
+    room_for_product,
 };
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::Bindings;
+use crate::budget::room_for;
 use crate::error::{CqlError, Result};
 use helenus_model::byte_comparable::{component, end_bound, end_row};
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -75,6 +77,7 @@ impl Restrictions {
                     check_product((1, values.len()), PRODUCT_BYTES, "clustering key")?;
                     let mut names = Vec::with_capacity(values.len());
                     for value in values {
+                        bindings.calls.work.digits(&column.ty, value.as_deref().unwrap_or_default())?;
                         if value.is_none() {
                             return invalid(format!(
                                 "Invalid null value in condition for column {}",
@@ -169,7 +172,10 @@ fn plain_value<'a>(
     let column = restriction.first();
     match operand.bind_one(bindings, ("Invalid", column)).transpose()? {
         None => Ok(None),
-        Some(Some(value)) => Ok(Some(value)),
+        Some(Some(value)) => {
+            bindings.calls.work.digits(&column.ty, &value)?;
+            Ok(Some(value))
+        }
         Some(None) => invalid(format!("Invalid null value in condition for column {}", column.name)),
     }
 }
@@ -189,6 +195,7 @@ fn equal_values<'a>(restriction: &'a Restriction, bindings: &Bindings<'a>) -> Re
                     }
                 });
             }
+            count_digits(&values, &restriction.columns, bindings)?;
             Ok(vec![values])
         }
         Test::In(candidates) => {
@@ -201,10 +208,19 @@ fn equal_values<'a>(restriction: &'a Restriction, bindings: &Bindings<'a>) -> Re
                     format!("Invalid null value in condition for column {}", column.name)
                 });
             }
+            values.iter().try_for_each(|values| count_digits(values, &restriction.columns, bindings))?;
             Ok(values)
         }
         Test::Slice(..) | Test::Contains { .. } => Ok(Vec::new()),
     }
+}
+
+/// Counts the digits of numbers, which their ordered form has.
+fn count_digits(values: &[Value<'_>], columns: &[Column], bindings: &Bindings<'_>) -> Result<()> {
+    let mut parts = columns.iter().zip(values);
+    parts.try_for_each(|(column, value)| {
+        bindings.calls.work.digits(&column.ty, value.as_deref().unwrap_or_default())
+    })
 }
 
 /// The index of the column whose value is null, or missing because a tuple is too short.
@@ -216,6 +232,11 @@ fn missing(values: &[Value<'_>], restriction: &Restriction) -> Option<usize> {
 /// Each prefix followed by each of the values.
 fn extended<'a>(prefixes: &[Prefix<'a>], values: &[Vec<Value<'a>>]) -> Result<Vec<Prefix<'a>>> {
     check_product((prefixes.len(), values.len()), PRODUCT_BYTES, "clustering key")?;
+    let bytes = |values: &Vec<Value<'_>>| values.iter().flatten().map(|value| value.len()).sum::<usize>();
+    room_for_product(
+        (prefixes.len(), prefixes.iter().map(bytes).sum()),
+        (values.len(), values.iter().map(bytes).sum()),
+    )?;
     let mut longer = Vec::with_capacity(prefixes.len() * values.len());
     for prefix in prefixes {
         longer.extend(values.iter().map(|values| [&prefix[..], values].concat()));
@@ -231,6 +252,8 @@ fn encode(columns: &[Column], values: &[Value<'_>], out: &mut Vec<u8>) -> Result
 }
 
 fn encode_one(column: &Column, value: &Value<'_>, out: &mut Vec<u8>) -> Result<()> {
+    // The ordered form of a byte may be two.
+    room_for(out.len() + 2 * value.as_deref().map_or(0, <[u8]>::len))?;
     component((&column.ty, column.reversed), value.as_deref(), out)
         .map_err(|error| CqlError::Invalid(error.to_string()))
 }
@@ -260,6 +283,7 @@ impl<'a> Ends<'a> {
                 let name = &columns[at.min(columns.len() - 1)].name;
                 return invalid(format!("Invalid null value in condition for column {name}"));
             }
+            count_digits(&values, columns, bindings)?;
             Ok(Some((values, end.inclusive)))
         };
         Ok(Ends { columns, start: bind(start)?, end: bind(end)? })
@@ -338,6 +362,7 @@ impl<'a> Ends<'a> {
             Ok(position)
         };
         let order = match (&low, &high) {
+            // `Ends::bind` has counted their digits, which take longer.
             (Some((Some(low), ..)), Some((Some(high), ..))) => column.ty.compare(low, high),
             _ => Ordering::Less,
         };

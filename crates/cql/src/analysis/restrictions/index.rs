@@ -7,10 +7,12 @@
 use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::Restrictions;
 use crate::analysis::{Bindings, Bound, Term};
+use crate::budget::owned;
 use crate::error::{CqlError, Result};
 use helenus_model::index::{Analyzer, IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::schema::{Column, IndexPart, Table};
 use helenus_model::types::CqlType;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Maximum length of a value that is searched in a legacy index (`CassandraIndex.validate`).
@@ -18,7 +20,7 @@ const VALUE_BYTES_MAX: usize = 0xFFFF;
 
 /// The operator of a restriction, as an index sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     Equal,
     In,
     Range,
@@ -62,10 +64,11 @@ impl Indexes {
         !groups.iter().any(|group| restrictions.iter().all(|restriction| covers(group, restriction)))
     }
 
-    /// The transformation of a column's texts before comparison, if a restriction uses an index.
-    pub(super) fn analyzer(&self, restriction: &Restriction, column: &Column) -> Option<Analyzer> {
+    /// The transformation of a column's values before comparison by this operator: that of the index that supports it. A
+    /// map may have an index of its keys and another of its values, each with its own.
+    pub(super) fn analyzer(&self, column: &Column, operator: Operator) -> Option<Analyzer> {
         let found = self.shapes.iter().find(|shape| {
-            shape.column.name == column.name && !shape.analyzer.is_none() && answers(shape, restriction)
+            shape.column.name == column.name && !shape.analyzer.is_none() && supports(shape, operator)
         });
         found.map(|shape| shape.analyzer)
     }
@@ -119,7 +122,9 @@ fn operators(restriction: &Restriction) -> Vec<Operator> {
 }
 
 fn answers(shape: &IndexLayout, restriction: &Restriction) -> bool {
-    let is_of = restriction.columns.iter().any(|column| column.name == shape.column.name);
+    // `(c1, c2) > (1, 2)` bounds c1 alone: its rows may have any c2. Every column of `=` has its value.
+    let bounded = if restriction.is_slice() { 1 } else { restriction.columns.len() };
+    let is_of = restriction.columns.iter().take(bounded).any(|column| column.name == shape.column.name);
     is_of && operators(restriction).into_iter().any(|operator| supports(shape, operator))
 }
 
@@ -139,6 +144,9 @@ fn supports(shape: &IndexLayout, operator: Operator) -> bool {
 
 /// Whether a group of indexes together answers a restriction completely.
 fn covers(group: &[&Arc<IndexLayout>], restriction: &Restriction) -> bool {
+    if restriction.columns.len() > 1 && restriction.is_slice() {
+        return false;
+    }
     if restriction.columns.len() > 1 {
         let of = |column: &Column| {
             group.iter().any(|shape| {
@@ -201,7 +209,7 @@ fn contained(
 ) -> Result<Vec<u8>> {
     let column = &shape.column;
     let bind = |term: &Term| match term.bind(bindings)? {
-        Bound::Bytes(bytes) => Ok(bytes.into_owned()),
+        Bound::Bytes(bytes) => owned(bytes),
         Bound::Null => invalid(format!("Unsupported null value for column {}", column.name)),
         Bound::Unset => invalid(format!("Unsupported unset value for column {}", column.name)),
     };
@@ -225,7 +233,7 @@ fn value_of(
     let values = operand.bind(bindings, ("Unsupported", restriction.first()))?;
     let at = restriction.columns.iter().position(|column| column.name == shape.column.name);
     match at.and_then(|at| values.get(at)).and_then(|value| value.as_deref()) {
-        Some(value) => Ok(value.to_vec()),
+        Some(value) => owned(Cow::Borrowed(value)),
         None => invalid(format!("Unsupported null value for column {}", shape.column.name)),
     }
 }

@@ -18,7 +18,7 @@ mod where_text;
 
 pub(crate) use clustering::RowSelection;
 pub(crate) use partition::PartitionSelection;
-pub(crate) use restriction::check_product;
+pub(crate) use restriction::{check_product, elements, room_for_product};
 pub(crate) use row_filter::{BoundFilter, ColumnAccess};
 pub(crate) use statement::{NearestTo, Restrictions, WhereClause};
 pub(crate) use where_text::WhereText;

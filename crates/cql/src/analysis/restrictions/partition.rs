@@ -1,8 +1,11 @@
 //! The partitions that a WHERE clause selects: keys, or a range of tokens.
 
-use super::restriction::{End, Operand, PRODUCT_BYTES, Test, Value, check_product, invalid};
+use super::restriction::{
+    End, Operand, PRODUCT_BYTES, Test, Value, check_product, invalid, room_for_product,
+};
 use super::statement::Restrictions;
 use crate::analysis::Bindings;
+use crate::budget::{room_for, room_in, sorted_distinct};
 use crate::error::Result;
 use helenus_model::byte_comparable::token_bound;
 use helenus_model::partitions::{KeyRange, PartitionKey, Partitions};
@@ -77,7 +80,9 @@ impl Restrictions {
                 return Ok(None);
             };
             let value = operand.bind_one(bindings, ("Invalid", column)).transpose()?.flatten();
-            append_key_part(columns.len(), &not_null(value, column)?, &mut key)?;
+            let value = not_null(value, column)?;
+            room_in(&mut key, value.len() + 3)?;
+            append_key_part(columns.len(), &value, &mut key)?;
         }
         Ok(Some(key))
     }
@@ -98,13 +103,24 @@ impl Restrictions {
                 Test::In(candidates) => candidates.bind(bindings, ("Invalid", column))?,
                 Test::Slice(..) | Test::Contains { .. } => continue,
             };
+            room_for(bound.len() * size_of::<Cow<'_, [u8]>>())?;
+            values.reserve_exact(bound.len());
             for mut value in bound {
-                values.push(not_null(value.pop().flatten(), column)?);
+                let value = not_null(value.pop().flatten(), column)?;
+                // Longer ones are no keys, but long decimals could take long to sort.
+                if value.len() > KEY_BYTES_MAX {
+                    check_key(value.len())?;
+                }
+                values.push(value);
             }
             // Of values that are equal but have different bytes, such as 1.0 and 1, the first is used.
-            values.sort_by(|a, b| column.ty.compare(a, b));
-            values.dedup_by(|a, b| column.ty.compare(a, b).is_eq());
+            let work = bindings.calls.work;
+            let values = sorted_distinct(values, |a, b| work.order(&column.ty, a, b), work)?;
             check_product((keys.len(), values.len()), PRODUCT_BYTES, "partition key")?;
+            room_for_product(
+                (keys.len(), keys.iter().map(Vec::len).sum()),
+                (values.len(), values.iter().map(|value| value.len()).sum()),
+            )?;
             let mut longer = Vec::with_capacity(keys.len() * values.len());
             for key in &keys {
                 for value in &values {

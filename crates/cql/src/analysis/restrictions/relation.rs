@@ -37,10 +37,11 @@ impl Typing<'_, '_> {
                 self.token(relation, columns, *comparison, value).map(Typed::Token)
             }
             RelationKind::Tuple(columns, comparison, value) => {
-                let columns = self.tuple_columns(relation, columns)?;
+                // The columns are looked up by the restriction that an operator makes (`Relation.toRestriction`).
                 if *comparison == Comparison::NotEqual {
                     return invalid(format!("Unsupported \"!=\" relation: {}", text(relation)));
                 }
+                let columns = self.tuple_columns(relation, columns)?;
                 let operand = self.tuple(&columns, value)?;
                 Ok(Typed::Columns(Restriction { columns, multi: true, test: compare(*comparison, operand) }))
             }

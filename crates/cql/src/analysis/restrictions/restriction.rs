@@ -1,15 +1,15 @@
 //! One restriction: its columns, and the condition on their values.
 
 use crate::analysis::{Bindings, Bound, Term};
-use crate::budget::room_for;
+use crate::budget::{RequestBudget, normalised, room_for};
 use crate::error::{CqlError, Result};
 use crate::request::BoundValue;
 use helenus_model::schema::Column;
-use helenus_model::types::{CqlType, Elements, Fields, TypeError, check_count, collection_size, normalise};
+use helenus_model::types::{CqlType, Elements, Fields, check_bound_list, check_count, collection_size};
 use std::borrow::Cow;
 
 /// A bound value; `None` is null.
-pub(super) type Value<'a> = Option<Cow<'a, [u8]>>;
+pub(crate) type Value<'a> = Option<Cow<'a, [u8]>>;
 
 /// The right side of a relation: a value for each of its columns.
 #[derive(Clone, Debug)]
@@ -60,18 +60,31 @@ impl Operand {
             Operand::Marker(term, name) => match term.bind(bindings)? {
                 Bound::Unset => invalid(format!("Invalid unset value for tuple {name}")),
                 Bound::Null => invalid(format!("Invalid null value for tuple {name}")),
-                Bound::Bytes(bytes) => Ok(fields(bytes)),
+                Bound::Bytes(bytes) => fields(bytes, bindings.calls.work),
             },
         }
     }
 }
 
-fn fields(bytes: Cow<'_, [u8]>) -> Vec<Value<'_>> {
-    match bytes {
+fn fields<'a>(bytes: Cow<'a, [u8]>, work: &RequestBudget<'_>) -> Result<Vec<Value<'a>>> {
+    work.value_steps(bytes.len())?;
+    // A null field takes four bytes.
+    room_for(bytes.len() / 4 * VALUE_BYTES)?;
+    Ok(match bytes {
         Cow::Borrowed(bytes) => Fields::of(bytes).map(|field| field.map(Cow::Borrowed)).collect(),
-        Cow::Owned(bytes) => Fields::of(&bytes).map(|field| field.map(|f| Cow::Owned(f.to_vec()))).collect(),
-    }
+        Cow::Owned(bytes) => {
+            room_for(bytes.len() + bytes.len() / 4 * VALUE_BYTES)?;
+            Fields::of(&bytes).map(|field| field.map(|f| Cow::Owned(f.to_vec()))).collect()
+        }
+    })
 }
+
+/// The memory of a value that is taken out of a list or tuple, besides its bytes: its place in a list that grows by
+/// doubling.
+const VALUE_BYTES: usize = 2 * size_of::<Value<'_>>();
+/// The memory of a value that is in a list of its own, besides its bytes: its place in the list of values, in a list of
+/// lists, and a list for one value with the allocator's bytes.
+const ROW_BYTES: usize = VALUE_BYTES + 2 * size_of::<Vec<Value<'_>>>() + size_of::<Value<'_>>() + 16;
 
 /// The right side of IN.
 #[derive(Clone, Debug)]
@@ -127,7 +140,11 @@ impl Candidates {
                     "null" => "Invalid null value for IN restriction".to_owned(),
                     _ => format!("Invalid {what} value for {name}"),
                 })?;
-                Ok(values.into_iter().map(|value| value.map_or_else(Vec::new, fields)).collect())
+                let work = bindings.calls.work;
+                values
+                    .into_iter()
+                    .map(|value| value.map_or_else(|| Ok(Vec::new()), |value| fields(value, work)))
+                    .collect()
             }
         }
     }
@@ -138,9 +155,12 @@ pub(super) fn marked<'a>(term: &Term, bindings: &Bindings<'a>, column: &Column) 
     elements(term, bindings, |what| format!("Invalid {what} value for column {}", column.name))
 }
 
-/// The elements of the list bound to a marker. They are checked one by one: the caller refuses nulls, with another
-/// error than that of a list.
-fn elements<'a>(
+/// The elements of the list bound to a marker; null for those that Cassandra reads as null. `refusal` makes the text for a
+/// `null` or `unset` list.
+///
+/// # Errors
+/// The list is null, unset or invalid.
+pub(crate) fn elements<'a>(
     term: &Term,
     bindings: &Bindings<'a>,
     refusal: impl Fn(&str) -> String,
@@ -151,32 +171,22 @@ fn elements<'a>(
         BoundValue::Unset => return invalid(refusal("unset")),
         BoundValue::Bytes(bytes) => bytes,
     };
-    let wrong = |error: TypeError| CqlError::Invalid(error.to_string());
-    check_count(&CqlType::List { element: element.clone(), frozen: true }, bytes).map_err(wrong)?;
-    // An empty value of most types is deserialised as null (each `TypeSerializer.deserialize`).
-    let keeps_empty = matches!(
-        **element,
-        CqlType::Ascii
-            | CqlType::Text
-            | CqlType::Blob
-            | CqlType::Tuple(_)
-            | CqlType::Udt(_)
-            | CqlType::Custom(_)
-    );
-    let (mut values, mut end) = (Vec::new(), 4);
+    let work = bindings.calls.work;
+    work.value_steps(bytes.len())?;
+    let list = CqlType::List { element: element.clone(), frozen: true };
+    check_count(&list, bytes)
+        .and_then(|()| check_bound_list(element, bytes))
+        .map_err(|error| CqlError::Invalid(error.to_string()))?;
+    let count = collection_size(bytes);
+    check_product((count, 1), ROW_BYTES, "a column")?;
+    let reads_empty_as_null = element.reads_empty_as_null();
+    let mut values = Vec::with_capacity(count);
     for value in Elements::of_list(bytes) {
-        end += 4 + value.map_or(0, <[u8]>::len);
-        if let Some(value) = value {
-            element.validate(value).map_err(wrong)?;
-        }
-        let value = value.filter(|value| keeps_empty || !value.is_empty());
-        values.push(value.map(|value| normalise(element, value)));
-    }
-    if bytes.len() < 4 || values.len() != collection_size(bytes) {
-        return Err(wrong(TypeError::CutShort { what: "list".to_owned() }));
-    }
-    if end < bytes.len() {
-        return Err(wrong(TypeError::Extraneous { what: "list" }));
+        let value = value.filter(|value| !(reads_empty_as_null && value.is_empty()));
+        values.push(match value {
+            Some(value) => Some(normalised(element, value, work)?),
+            None => None,
+        });
     }
     Ok(values)
 }
@@ -340,6 +350,13 @@ pub(crate) fn check_product((one, other): (usize, usize), bytes_each: usize, of:
             "The cartesian product of the IN restrictions on {of} has more than {PRODUCT_MAX} values; split the statement"
         )),
     }
+}
+
+/// Reserves the memory of the values of a product: each of one side's is copied for each value of the other. A side is
+/// the number of its values, and their bytes.
+pub(crate) fn room_for_product(one: (usize, usize), other: (usize, usize)) -> Result<()> {
+    let (of_one, of_other) = (one.1.saturating_mul(other.0), other.1.saturating_mul(one.0));
+    room_for(of_one.saturating_add(of_other))
 }
 
 /// An invalid request with this text.

@@ -1,14 +1,17 @@
 //! Conditions that bounds cannot express, tested row by row (`RowFilter`).
 
+use super::index::{Indexes, Operator};
 use super::restriction::{Operand, Restriction, Test, invalid};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::{Bindings, Bound, Term};
-use crate::budget::RequestBudget;
+use crate::budget::{RequestBudget, owned, room_for, sorted_distinct};
+use crate::cost::SHORT_VALUES_PER_STEP;
 use crate::error::Result;
 use helenus_model::index::Analyzer;
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, Elements};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// Access to the column values of the current row, for a filter.
 pub(crate) trait ColumnAccess {
@@ -84,11 +87,11 @@ impl BoundFilter {
         expressions.push(Expression { column: column.clone(), test, analyzer: None });
     }
 
-    /// Makes values of a column be compared as its index compares them.
-    fn analyze(&mut self, column: &Column, analyzer: Analyzer) {
+    /// Makes values of a column be compared as its indexes compare them.
+    fn analyze(&mut self, column: &Column, indexes: &Indexes) {
         let all = self.partition.iter_mut().chain(&mut self.row);
         for expression in all.filter(|expression| expression.column.name == column.name) {
-            expression.analyzer = Some(analyzer);
+            expression.analyzer = indexes.analyzer(column, expression.test.operator());
         }
     }
 
@@ -108,12 +111,15 @@ impl BoundFilter {
             }
             Test::In(candidates) => {
                 // Values after a null are ignored (`ListSerializer.anyMatch`).
-                let mut values = Vec::new();
-                for value in candidates.bind_filter(bindings, column)? {
+                let bound = candidates.bind_filter(bindings, column)?;
+                room_for(bound.len() * OWNED_BYTES)?;
+                let mut values = Vec::with_capacity(bound.len());
+                for value in bound {
                     let Some(value) = value else { break };
-                    values.push(value.into_owned());
+                    values.push(owned(value)?);
                 }
-                values.sort_unstable_by(|a, b| column.ty.compare(a, b));
+                let work = bindings.calls.work;
+                let values = sorted_distinct(values, |a, b| work.order(&column.ty, a, b), work)?;
                 self.add(column, BoundTest::In(values));
                 Ok(())
             }
@@ -134,7 +140,7 @@ impl BoundFilter {
             }
             Test::Contains { values, keys, entries } => {
                 let bind_as = |term: &Term, what: &str| match term.bind(bindings)? {
-                    Bound::Bytes(bytes) => Ok(bytes.into_owned()),
+                    Bound::Bytes(bytes) => owned(bytes),
                     Bound::Null => invalid(format!("Unsupported null {what} for column {}", column.name)),
                     Bound::Unset => invalid(format!("Unsupported unset {what} for column {}", column.name)),
                 };
@@ -155,9 +161,12 @@ impl BoundFilter {
     }
 }
 
+/// The bytes of a value of its own besides those it has: its place in a list, and the allocator's.
+const OWNED_BYTES: usize = size_of::<Vec<u8>>() + 16;
+
 fn not_null(value: super::restriction::Value<'_>, column: &Column) -> Result<Vec<u8>> {
     match value {
-        Some(value) => Ok(value.into_owned()),
+        Some(value) => owned(value),
         None => invalid(format!("Unsupported null value for column {}", column.name)),
     }
 }
@@ -184,21 +193,16 @@ impl Restrictions {
         }
         for restriction in self.other.iter() {
             filter.add_restriction(restriction, bindings)?;
-            if let Some(analyzer) = self.indexes.analyzer(restriction, restriction.first()) {
-                filter.analyze(restriction.first(), analyzer);
-            }
+            filter.analyze(restriction.first(), &self.indexes);
         }
         Ok(filter)
     }
 }
 
-/// Steps of work that are counted for a condition on a collection, because it visits the cells.
-const COLLECTION_STEPS: usize = 64;
-
 fn all_hold(expressions: &[Expression], found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
     for expression in expressions {
-        work.steps(if expression.column.ty.is_multi_cell() { COLLECTION_STEPS } else { 1 })?;
-        if !expression.holds(found) {
+        work.step()?;
+        if !expression.holds(found, work)? {
             return Ok(false);
         }
     }
@@ -206,33 +210,70 @@ fn all_hold(expressions: &[Expression], found: &dyn ColumnAccess, work: &Request
 }
 
 impl Expression {
-    fn holds(&self, found: &dyn ColumnAccess) -> bool {
+    fn holds(&self, found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
         let ty = match &self.column.ty {
             CqlType::Counter => &CqlType::BigInt,
             ty => ty,
         };
         if ty.is_multi_cell() {
-            return self.holds_of_cells(found);
+            return self.holds_of_cells(found, work);
         }
-        found.compare(&self.column, &mut |value| match &self.analyzer {
-            Some(analyzer) => {
-                // Addresses that an index finds in their IPv6 form must also be equal in their own bytes.
-                (!analyzer.is_of_addresses() || self.test.holds(ty, value, Cow::Borrowed))
-                    && self.test.holds(ty, &analyzer.apply(value), |with| analyzer.apply(with))
+        // `ColumnAccess` takes a test that says only yes or no; the error of a test is kept beside it.
+        let mut failure = Ok(());
+        let holds = found.compare(&self.column, &mut |value| match self.holds_of(ty, value, work) {
+            Ok(holds) => holds,
+            Err(error) => {
+                failure = Err(error);
+                false
             }
-            None => match &self.test {
-                BoundTest::In(all) => all.binary_search_by(|with| ty.compare(with, value)).is_ok(),
-                test => test.holds(ty, value, Cow::Borrowed),
-            },
-        })
+        });
+        failure.map(|()| holds)
     }
 
-    fn holds_of_cells(&self, found: &dyn ColumnAccess) -> bool {
-        let equal = |ty: &CqlType, a: &[u8], b: &[u8]| match &self.analyzer {
-            Some(analyzer) => analyzer.apply(a) == analyzer.apply(b),
-            None => ty.compare(a, b).is_eq(),
+    fn holds_of(&self, ty: &CqlType, value: &[u8], work: &RequestBudget<'_>) -> Result<bool> {
+        match (&self.analyzer, &self.test) {
+            (Some(analyzer), test) => {
+                // Addresses that an index finds in their IPv6 form must also be equal in their own bytes.
+                if analyzer.is_of_addresses() && !test.holds(ty, value, Cow::Borrowed, work)? {
+                    return Ok(false);
+                }
+                work.value_steps(value.len())?;
+                test.holds(ty, &analyzer.apply(value), |with| analyzer.apply(with), work)
+            }
+            (None, BoundTest::In(all)) => {
+                let mut rest = &all[..];
+                while !rest.is_empty() {
+                    let (before, after) = rest.split_at(rest.len() / 2);
+                    let Some((middle, after)) = after.split_first() else { break };
+                    rest = match work.order(ty, value, middle)? {
+                        Ordering::Equal => return Ok(true),
+                        Ordering::Less => before,
+                        Ordering::Greater => after,
+                    };
+                }
+                Ok(false)
+            }
+            (None, test) => test.holds(ty, value, Cow::Borrowed, work),
+        }
+    }
+
+    fn holds_of_cells(&self, found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
+        let (mut counted, mut cells) = (Ok(()), 0_usize);
+        let mut equal = |ty: &CqlType, a: &[u8], b: &[u8]| {
+            cells += 1;
+            if counted.is_ok() {
+                counted = work
+                    .steps(usize::from(cells.is_multiple_of(SHORT_VALUES_PER_STEP)))
+                    .and_then(|()| work.comparison(ty, a, b));
+            }
+            match &self.analyzer {
+                // The visit of the cells ends.
+                _ if counted.is_err() => true,
+                Some(analyzer) => analyzer.apply(a) == analyzer.apply(b),
+                None => ty.compare(a, b).is_eq(),
+            }
         };
-        found.any_cell(&self.column, &mut |path, cell| match (&self.test, &self.column.ty) {
+        let holds = found.any_cell(&self.column, &mut |path, cell| match (&self.test, &self.column.ty) {
             (BoundTest::Contains(with), CqlType::Set { element, .. }) => equal(element, path, with),
             (BoundTest::Contains(with), CqlType::List { element, .. }) => equal(element, cell, with),
             (BoundTest::Contains(with), CqlType::Map { value, .. }) => equal(value, cell, with),
@@ -241,42 +282,58 @@ impl Expression {
                 equal(key, path, with_key) && equal(value, cell, with_value)
             }
             _ => false,
-        })
+        });
+        counted.map(|()| holds)
     }
 }
 
 impl BoundTest {
-    /// `changed` transforms a value of the test before comparison; `value` is already transformed.
-    fn holds<'w>(&'w self, ty: &CqlType, value: &[u8], changed: impl Fn(&'w [u8]) -> Cow<'w, [u8]>) -> bool {
-        let compare = |with: &'w [u8]| ty.compare(value, &changed(with));
+    /// The operator as an index sees it.
+    fn operator(&self) -> Operator {
         match self {
-            BoundTest::Equal(with) => compare(with).is_eq(),
-            BoundTest::In(all) => all.iter().any(|with| compare(with).is_eq()),
-            BoundTest::Greater(with, or_equal) => {
-                if *or_equal {
-                    compare(with).is_ge()
-                } else {
-                    compare(with).is_gt()
+            BoundTest::Equal(_) | BoundTest::Entry(..) => Operator::Equal,
+            BoundTest::In(_) => Operator::In,
+            BoundTest::Greater(..) | BoundTest::Less(..) => Operator::Range,
+            BoundTest::Contains(_) => Operator::Contains,
+            BoundTest::ContainsKey(_) => Operator::ContainsKey,
+        }
+    }
+
+    /// `changed` transforms a value of the test before comparison; `value` is already transformed.
+    fn holds<'w>(
+        &'w self,
+        ty: &CqlType,
+        value: &[u8],
+        changed: impl Fn(&'w [u8]) -> Cow<'w, [u8]>,
+        work: &RequestBudget<'_>,
+    ) -> Result<bool> {
+        let order = |with: &'w [u8]| work.order(ty, value, &changed(with));
+        Ok(match self {
+            BoundTest::Equal(with) => order(with)?.is_eq(),
+            BoundTest::In(all) => {
+                work.steps(all.len() / SHORT_VALUES_PER_STEP)?;
+                for with in all {
+                    if order(with)?.is_eq() {
+                        return Ok(true);
+                    }
                 }
+                false
             }
-            BoundTest::Less(with, or_equal) => {
-                if *or_equal {
-                    compare(with).is_le()
-                } else {
-                    compare(with).is_lt()
-                }
-            }
-            BoundTest::Contains(with) => frozen_contains(ty, value, with, false),
-            BoundTest::ContainsKey(with) => frozen_contains(ty, value, with, true),
+            BoundTest::Greater(with, true) => order(with)?.is_ge(),
+            BoundTest::Greater(with, false) => order(with)?.is_gt(),
+            BoundTest::Less(with, true) => order(with)?.is_le(),
+            BoundTest::Less(with, false) => order(with)?.is_lt(),
+            BoundTest::Contains(with) => frozen_contains(ty, (value, with), false, work)?,
+            BoundTest::ContainsKey(with) => frozen_contains(ty, (value, with), true, work)?,
             // Conditions on entries of frozen maps are refused in the analysis.
             BoundTest::Entry(..) => false,
-        }
+        })
     }
 }
 
 /// Whether two values are equal as Java objects; decimals of different scales are not.
-fn is_same(ty: &CqlType, a: &[u8], b: &[u8]) -> bool {
-    if has_decimals(ty) { a == b } else { ty.compare(a, b).is_eq() }
+fn is_same(ty: &CqlType, a: &[u8], b: &[u8], work: &RequestBudget<'_>) -> Result<bool> {
+    if has_decimals(ty) { Ok(a == b) } else { Ok(work.order(ty, a, b)?.is_eq()) }
 }
 
 fn has_decimals(ty: &CqlType) -> bool {
@@ -291,21 +348,27 @@ fn has_decimals(ty: &CqlType) -> bool {
     }
 }
 
-fn frozen_contains(ty: &CqlType, value: &[u8], with: &[u8], keys: bool) -> bool {
-    let equal = |ty: &CqlType, found: Option<&[u8]>| found.is_some_and(|found| is_same(ty, found, with));
+fn frozen_contains(
+    ty: &CqlType,
+    (value, with): (&[u8], &[u8]),
+    keys: bool,
+    work: &RequestBudget<'_>,
+) -> Result<bool> {
+    work.value_steps(value.len())?;
+    let any = |ty: &CqlType, parts: &mut dyn Iterator<Item = Option<&[u8]>>| -> Result<bool> {
+        for found in parts.flatten() {
+            if is_same(ty, found, with, work)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
-            Elements::of_list(value).any(|found| equal(element, found))
+            any(element, &mut Elements::of_list(value))
         }
-        CqlType::Map { key, value: value_type, .. } => {
-            let mut parts = Elements::of_map(value);
-            while let (Some(found_key), Some(found)) = (parts.next(), parts.next()) {
-                if if keys { equal(key, found_key) } else { equal(value_type, found) } {
-                    return true;
-                }
-            }
-            false
-        }
-        _ => false,
+        CqlType::Map { key, .. } if keys => any(key, &mut Elements::of_map(value).step_by(2)),
+        CqlType::Map { value: of, .. } => any(of, &mut Elements::of_map(value).skip(1).step_by(2)),
+        _ => Ok(false),
     }
 }

@@ -7,13 +7,17 @@ use super::restriction::{Candidates, End, Operand, Restriction, Test, Value};
 use super::statement::{Restrictions, is_filtered};
 use crate::analysis::{Bindings, Bound, Term};
 use crate::error::Result;
+use crate::shown_value::shown_literal;
 use helenus_model::schema::Column;
-use helenus_model::types::{CqlType, quote_identifier, to_cql_literal};
+use helenus_model::types::{CqlType, quote_identifier};
 
-/// Maximum number of values of an IN that are printed.
+/// Maximum number of values of an IN, and of conditions of each kind on a collection, that are printed.
 const VALUES_SHOWN_MAX: usize = 8;
+/// The bytes of a text after which no restriction is appended: a step of EXPLAIN shows fewer characters.
+const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// The parts of a WHERE clause as CQL text; each is empty if there is nothing to print.
+/// The parts of a WHERE clause as CQL text; each is empty if there is nothing to print. A part with long values or many
+/// restrictions is cut.
 pub(crate) struct WhereText {
     /// The restrictions that select partitions.
     pub(crate) partitions: String,
@@ -29,24 +33,24 @@ impl Restrictions {
     /// # Errors
     /// Null or unset values, as in an execution.
     pub(crate) fn where_text(&self, bindings: &Bindings<'_>) -> Result<WhereText> {
-        let (mut partitions, mut rows, mut filters) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = WhereText { partitions: String::new(), rows: String::new(), filters: String::new() };
         if let Some(test) = &self.token {
-            partitions.push(self.token_text(test, bindings)?);
+            append(&mut found.partitions, bindings, || self.token_text(test, bindings))?;
         }
         for restriction in self.partition.iter() {
-            let of = if self.filters_partition_key() { &mut filters } else { &mut partitions };
-            of.push(text(restriction, bindings)?);
+            let of = if self.filters_partition_key() { &mut found.filters } else { &mut found.partitions };
+            append(of, bindings, || text(restriction, bindings))?;
         }
         let mut position = 0;
         for restriction in self.clustering.iter() {
-            let of = if is_filtered(restriction, &mut position) { &mut filters } else { &mut rows };
-            of.push(text(restriction, bindings)?);
+            let of =
+                if is_filtered(restriction, &mut position) { &mut found.filters } else { &mut found.rows };
+            append(of, bindings, || text(restriction, bindings))?;
         }
         for restriction in self.other.iter() {
-            filters.push(text(restriction, bindings)?);
+            append(&mut found.filters, bindings, || text(restriction, bindings))?;
         }
-        let joined = |parts: Vec<String>| parts.join(" AND ");
-        Ok(WhereText { partitions: joined(partitions), rows: joined(rows), filters: joined(filters) })
+        Ok(found)
     }
 
     fn token_text(&self, test: &Test, bindings: &Bindings<'_>) -> Result<String> {
@@ -55,7 +59,7 @@ impl Restrictions {
         let name = format!("token({})", names.join(", "));
         let value = |operand: &Operand| -> Result<String> {
             let values = operand.bind(bindings, ("Invalid", &self.table.partition_key[0]))?;
-            Ok(to_cql_literal(&CqlType::BigInt, values.first().and_then(|value| value.as_deref())))
+            Ok(shown_literal(&CqlType::BigInt, values.first().and_then(|value| value.as_deref())))
         };
         Ok(match test {
             Test::Equal(operand) => format!("{name} = {}", value(operand)?),
@@ -71,6 +75,19 @@ impl Restrictions {
             Test::In(_) | Test::Contains { .. } => name,
         })
     }
+}
+
+/// Appends a restriction, unless the text is long already: it is then neither bound nor written.
+fn append(text: &mut String, bindings: &Bindings<'_>, one: impl FnOnce() -> Result<String>) -> Result<()> {
+    bindings.calls.work.step()?;
+    if text.len() < TEXT_BYTES_MAX {
+        let one = one()?;
+        if !text.is_empty() {
+            text.push_str(" AND ");
+        }
+        text.push_str(&one);
+    }
+    Ok(())
 }
 
 fn text(restriction: &Restriction, bindings: &Bindings<'_>) -> Result<String> {
@@ -122,7 +139,7 @@ fn contains(
     let name = quote_identifier(&column.name);
     let literal = |term: &Term, ty: &CqlType| -> Result<String> {
         Ok(match term.bind(bindings)? {
-            Bound::Bytes(bytes) => to_cql_literal(ty, Some(&bytes)),
+            Bound::Bytes(bytes) => shown_literal(ty, Some(&bytes)),
             Bound::Null | Bound::Unset => "null".to_owned(),
         })
     };
@@ -132,14 +149,18 @@ fn contains(
         other => (other, other),
     };
     let mut parts = Vec::new();
-    for term in values {
+    for term in values.iter().take(VALUES_SHOWN_MAX) {
         parts.push(format!("{name} CONTAINS {}", literal(term, value)?));
     }
-    for term in keys {
+    for term in keys.iter().take(VALUES_SHOWN_MAX) {
         parts.push(format!("{name} CONTAINS KEY {}", literal(term, key)?));
     }
-    for (of, is) in entries {
+    for (of, is) in entries.iter().take(VALUES_SHOWN_MAX) {
         parts.push(format!("{name}[{}] = {}", literal(of, key)?, literal(is, value)?));
+    }
+    let more = values.len() + keys.len() + entries.len() - parts.len();
+    if more > 0 {
+        parts.push(format!("{more} more"));
     }
     Ok(parts.join(" AND "))
 }
@@ -154,7 +175,14 @@ fn names(columns: &[Column], count: usize, multi: bool) -> String {
 }
 
 fn literals(columns: &[Column], values: &[Value<'_>], multi: bool) -> String {
-    let literal = |(column, value): (&Column, &Value<'_>)| to_cql_literal(&column.ty, value.as_deref());
-    let literals: Vec<String> = columns.iter().zip(values).map(literal).collect();
-    if multi { format!("({})", literals.join(", ")) } else { literals.join(", ") }
+    let mut text = String::new();
+    for (index, (column, value)) in columns.iter().zip(values).enumerate() {
+        text.push_str(if index > 0 { ", " } else { "" });
+        if text.len() >= TEXT_BYTES_MAX {
+            text.push_str("...");
+            break;
+        }
+        text.push_str(&shown_literal(&column.ty, value.as_deref()));
+    }
+    if multi { format!("({text})") } else { text }
 }

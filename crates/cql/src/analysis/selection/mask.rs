@@ -1,7 +1,8 @@
 //! Masks in a selection: the functions by which a role without UNMASK sees the values of masked columns.
 //!
 //! The masked value takes the place of the column's value wherever it is selected, also as an argument of a function or an
-//! aggregate. Restrictions, groups and the order of rows use the stored values (`ColumnMask`, `Selector`).
+//! aggregate. Restrictions, groups and the order of rows use the stored values (`ColumnMask`, `Selector`). The write time or TTL of a part
+//! of the column (an element, a slice, a field) is null, because whether there is one says whether the part is there. Cassandra shows it.
 
 use super::selected::{RowValue, Selected, Selection, TermUse};
 use super::source::Source;
@@ -25,7 +26,7 @@ impl Selection {
             let Some(column) = table.column(name) else { continue };
             let function = function_of((table, column), mask, scope)?;
             let mut terms = Vec::new();
-            for argument in arguments_of(table, mask, scope)? {
+            for argument in mask_arguments(table, mask, scope)? {
                 self.terms.push((argument, TermUse::Value));
                 terms.push(self.terms.len() - 1);
             }
@@ -49,7 +50,7 @@ struct Call {
 }
 
 impl Call {
-    /// Replaces the column's value in an expression.
+    /// Replaces the column's value, and the times of its parts, in an expression.
     fn put_into(&self, selected: &mut Selected) {
         match selected {
             Selected::Leaf(RowValue::Column(source)) if *source == self.source => {
@@ -57,6 +58,7 @@ impl Call {
                 arguments.extend(self.terms.iter().map(|index| Selected::Term(*index)));
                 *selected = Selected::Call(Arc::clone(&self.function), arguments);
             }
+            Selected::TimeOf(_, path) if *path.source() == self.source => *selected = Selected::Null,
             _ => selected.parts().iter_mut().for_each(|part| self.put_into(part)),
         }
     }
@@ -83,8 +85,11 @@ fn function_of(
     }
 }
 
-/// The arguments after the column's value.
-fn arguments_of(table: &Table, mask: &ColumnMask, scope: &Scope<'_>) -> Result<Vec<Term>> {
+/// The arguments of a column's mask after the column's value.
+///
+/// # Errors
+/// A text that is no value of its type.
+pub(crate) fn mask_arguments(table: &Table, mask: &ColumnMask, scope: &Scope<'_>) -> Result<Vec<Term>> {
     let call = mask.to_string();
     let syntax::Term::Function(call) = parse_term(&call)? else { return Ok(Vec::new()) };
     let typed = call.arguments.iter().zip(&mask.arguments);

@@ -14,7 +14,7 @@ mod statics;
 mod typing;
 
 pub(crate) use group::{GroupBy, GroupedBy};
-pub(crate) use mask::OfType;
+pub(crate) use mask::{OfType, mask_arguments};
 pub(crate) use node::Finder;
 pub(crate) use result::result_columns;
 pub(crate) use selected::{RowValue, Selected, Selection, TermUse, TimePath};

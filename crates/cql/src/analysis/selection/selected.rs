@@ -72,6 +72,18 @@ pub(crate) enum TimePath {
     Slice(Box<TimePath>, Selected, CqlType, (Option<usize>, Option<usize>)),
 }
 
+impl TimePath {
+    /// The column of the cells.
+    pub(crate) fn source(&self) -> &Source {
+        match self {
+            TimePath::Column(source) => source,
+            TimePath::Field(inner, ..) | TimePath::Element(inner, ..) | TimePath::Slice(inner, ..) => {
+                inner.source()
+            }
+        }
+    }
+}
+
 /// An aggregate and its argument.
 #[derive(Clone, Debug)]
 pub(crate) struct AggregateCall {

@@ -8,6 +8,7 @@ use super::state::now_ns;
 use crate::backend::{ClientCertificate, Identity, LoginProof, LoginRefused};
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const ROLE_OF: &str = "SELECT role FROM system_auth.identity_to_role WHERE identity = ?";
@@ -27,11 +28,11 @@ impl LocalBackend {
         let client = proof.client.map(|client| client.ip());
         match (self.access().options.authenticator.validator(), proof.certificate) {
             (Some(validator), Some(certificate)) => {
-                Ok(self.log_in_by_certificate(validator, certificate)?.at(client))
+                Ok(self.log_in_by_certificate(validator, certificate, client)?)
             }
             (Some(validator), None) if !self.access().takes_passwords() => {
                 let shows_none = ClientCertificate::default();
-                Ok(self.log_in_by_certificate(validator, &shows_none)?.at(client))
+                Ok(self.log_in_by_certificate(validator, &shows_none, client)?)
             }
             _ => self.log_in_with_token(proof.token, client),
         }
@@ -41,6 +42,7 @@ impl LocalBackend {
         &self,
         validator: CertificateValidator,
         certificate: &ClientCertificate,
+        client: Option<IpAddr>,
     ) -> Result<Identity> {
         let refused = |text: String| Err(CqlError::BadCredentials(text));
         let identity = match validator {
@@ -55,25 +57,26 @@ impl LocalBackend {
                 }
             });
         };
-        let Some(role) = self.role_of_identity(identity)? else {
-            return refused(format!("Certificate identity '{identity}' not authorized"));
-        };
+        let not_authorized = || refused(format!("Certificate identity '{identity}' not authorized"));
+        let Some(role) = self.role_of_identity(identity)? else { return not_authorized() };
+        let place = self.access().uses.place(&role);
+        // It may have been dropped with its role before the place was taken.
+        if self.role_of_identity(identity)?.is_none_or(|still| still != role) {
+            return not_authorized();
+        }
         if !self.role(&role, true)?.is_some_and(|role| role.can_login) {
             return refused(format!("{role} is not permitted to log in"));
         }
-        Ok(Identity::of_role(&role))
+        self.seated(place, Identity::of_role(&role).at(client))
     }
 
     /// The role of an identity. It may be as old as `credentials_validity`; that there is none is not cached.
     fn role_of_identity(&self, identity: &str) -> Result<Option<Arc<Box<str>>>> {
         let now = now_ns(self.database());
-        if let Some(found) = self.access().identities.get(identity, now) {
-            return Ok(Some(found));
-        }
-        let rows = self.ask(ROLE_OF, &[identity], true)?;
-        let Some(role) = rows.first().and_then(|row| row.text(0)) else { return Ok(None) };
-        let role = Arc::new(Box::<str>::from(role));
-        self.access().identities.keep(identity, &role, now);
-        Ok(Some(role))
+        let read = || {
+            let rows = self.ask(ROLE_OF, &[identity], true)?;
+            Ok(rows.first().and_then(|row| row.text(0)).map(Box::<str>::from))
+        };
+        self.access().identities.get_or_find(identity, now, read)
     }
 }

@@ -11,7 +11,7 @@ use super::store::{Changes, Row, text_set};
 use crate::backend::Identity;
 use crate::error::Result;
 use crate::local::LocalBackend;
-use crate::plan::access::Resource;
+use crate::plan::access::{Resource, Wanted};
 use crate::syntax::ast::Permission;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -104,36 +104,41 @@ impl LocalBackend {
     /// The permissions of a role and its roles, as old as `permissions_validity` at most.
     fn grants(&self, role: &str, may_block: bool) -> Result<Arc<Grants>> {
         let now = now_ns(self.database());
-        if let Some(found) = self.access().grants.get(role, now) {
-            return Ok(found);
-        }
-        let mut grants = Grants::default();
-        for role in &self.role_set(role, may_block)?.roles {
-            for grant in self.grants_to(Some(&role.name), may_block)? {
-                let all = grants.0.entry(grant.resource).or_default();
-                *all = Permissions(all.0 | grant.permissions.0);
+        self.access().grants.get_or_read(role, now, || {
+            let mut grants = Grants::default();
+            for role in &self.role_set(role, may_block)?.roles {
+                for grant in self.grants_to(Some(&role.name), may_block)? {
+                    let all = grants.0.entry(grant.resource).or_default();
+                    *all = Permissions(all.0 | grant.permissions.0);
+                }
             }
-        }
-        let grants = Arc::new(grants);
-        self.access().grants.keep(role, &grants, now);
-        Ok(grants)
+            Ok(grants)
+        })
     }
 
-    /// Whether an identity has a permission on one of these resources by a grant, or as a superuser. `names` are the
-    /// names of a resource and of those from which it inherits.
-    pub(super) fn is_granted(
+    /// Whether an identity has a permission, by a grant or as a superuser.
+    pub(super) fn has(&self, identity: &Identity, wanted: &Wanted, may_block: bool) -> Result<bool> {
+        let is_super = self.is_super(identity, may_block)?;
+        self.role_has((identity.role.as_deref().unwrap_or_default(), is_super), wanted, may_block)
+    }
+
+    /// The same for a role of which it is known whether it is a superuser. The only place where a permission is decided.
+    pub(super) fn role_has(
         &self,
-        identity: &Identity,
-        permission: Permission,
-        names: &[Box<str>],
+        (role, is_super): (&str, bool),
+        wanted: &Wanted,
         may_block: bool,
     ) -> Result<bool> {
-        if !self.access().has_permissions() || self.is_super(identity, may_block)? {
-            return Ok(true);
+        if is_super {
+            return Ok(wanted.resource.applicable().contains(&wanted.permission));
         }
-        let Some(role) = &identity.role else { return Ok(false) };
+        if !self.access().has_permissions() {
+            return Ok(!wanted.is_guarded);
+        }
         let grants = self.grants(role, may_block)?;
-        Ok(names.iter().any(|name| grants.0.get(name).is_some_and(|granted| granted.has(permission))))
+        let is_granted =
+            |name: &str| grants.0.get(name).is_some_and(|granted| granted.has(wanted.permission));
+        Ok(wanted.names.iter().any(|name| is_granted(name)))
     }
 
     /// The permissions of a role itself on a resource itself.

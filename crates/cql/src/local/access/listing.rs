@@ -9,8 +9,7 @@ use crate::analysis::result_columns;
 use crate::backend::{Answer, Outcome, ResultColumn, ResultColumns, RowsOut};
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
-use crate::plan::access::PermissionList;
-use crate::plan::access::Resource;
+use crate::plan::access::{PermissionList, Resource, Wanted};
 use crate::syntax::ast::Permission;
 use helenus_model::types::{CqlType, pack};
 use std::sync::Arc;
@@ -52,7 +51,8 @@ fn answer(columns: Arc<ResultColumns>, rows: &[Vec<Cell>], out: &mut dyn RowsOut
 impl LocalBackend {
     /// Whether an asker sees all roles.
     fn describes_roles(&self, asker: &Asker<'_>) -> Result<bool> {
-        self.has(asker, Permission::Describe, &Resource::AllRoles)
+        let wanted = Wanted::granted(Permission::Describe, Resource::AllRoles);
+        self.has(asker.identity, &wanted, true)
     }
 
     /// The role of this name with the roles granted to it: all, or only those granted directly.
@@ -100,8 +100,14 @@ impl LocalBackend {
             ],
         );
         let row = |role: &Role| -> Result<Vec<Cell>> {
+            let limits = self.limits_of(&role.name)?.texts();
+            let mut sorted: Vec<(&str, &str)> =
+                limits.iter().map(|(name, value)| (*name, &**value)).collect();
+            sorted.sort_unstable();
+            let elements =
+                sorted.iter().flat_map(|(name, value)| [Some(name.as_bytes()), Some(value.as_bytes())]);
             let mut options = Vec::new();
-            pack(0, [], &mut options);
+            pack(sorted.len(), elements, &mut options);
             Ok(vec![
                 text(&role.name),
                 boolean(role.is_superuser),
@@ -158,7 +164,10 @@ impl LocalBackend {
             || list.role.as_ref().is_some_and(|role| asker.roles.contains(role))
             || self.describes_roles(asker)?
             || match &list.role {
-                Some(role) => self.has(asker, Permission::Describe, &Resource::Role(role.clone()))?,
+                Some(role) => {
+                    let wanted = Wanted::granted(Permission::Describe, Resource::Role(role.clone()));
+                    self.has(asker.identity, &wanted, true)?
+                }
                 None => false,
             };
         if !is_allowed {
@@ -200,7 +209,7 @@ impl LocalBackend {
             None => grants = self.grants_to(None, true)?,
         }
         let resources: Option<Vec<String>> = list.resource.as_ref().map(|resource| {
-            let chain = resource.chain();
+            let chain = resource.granted_on();
             let count = if list.recursive { chain.len() } else { 1 };
             chain.iter().take(count).map(Resource::name).collect()
         });

@@ -6,9 +6,10 @@ use super::passwords;
 use super::roles::DEFAULT_ROLE;
 use super::state::now_ns;
 use super::store::Changes;
-use crate::backend::{Identity, LoginRefused};
+use crate::backend::{Identity, LoginRefused, LoginRoom};
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
+use crate::request::{Place, RoleLimits};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -24,13 +25,30 @@ const SET_PASSWORD: &str = "UPDATE system_auth.roles SET salted_hash = ? WHERE r
 const ADD_DEFAULT: &str = "INSERT INTO system_auth.roles (role, is_superuser, can_login, salted_hash) \
      VALUES (?, true, true, ?)";
 
-/// The state of the default role when the server starts.
+/// The state of logins when the server starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FirstLogin {
-    /// It has its default password.
-    DefaultPassword,
-    /// It has another password, or does not exist.
-    OwnPassword,
+pub struct FirstLogin {
+    /// Whether the default role has its default password.
+    pub has_default_password: bool,
+    /// What became of the password that was given; `None` if none was, or nobody logs in.
+    pub given: Option<GivenPassword>,
+    /// Whether the role for which it was given is a superuser that may log in.
+    pub is_superuser: bool,
+}
+
+/// What became of a password that the owner has given for a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenPassword {
+    /// The role was made with it, as a superuser.
+    Made,
+    /// The role had none, or the default password, and has it now.
+    Set,
+    /// The role had it already.
+    Same,
+    /// The role has another one, and keeps it.
+    Other,
+    /// There is no such role, and it was not made, because a superuser is there who can make it, and may have dropped it.
+    NoRole,
 }
 
 /// Name and password of a token.
@@ -75,16 +93,32 @@ impl LocalBackend {
             let admitted = attempts.admit(address, user, now_ns(self.database()));
             admitted.map_err(|later| CqlError::Overloaded(later.text(user)))?;
         }
+        let place = self.access().uses.place(user);
         let checked = self.check_password(user, password, client);
-        let Some(address) = client else { return Ok(checked?) };
+        let Some(address) = client else { return Ok(self.seated(place, checked?)?) };
         let now = now_ns(self.database());
         match checked {
             Ok(identity) => {
                 attempts.succeeded(address, user, now);
-                Ok(identity)
+                Ok(self.seated(place, identity)?)
             }
             Err(error) => Err(LoginRefused { error, wait: attempts.failed(address, user, now) }),
         }
+    }
+
+    /// Counts the session of an identity that has just logged in, at the place that was taken before the check.
+    ///
+    /// # Errors
+    /// Its role was dropped meanwhile, or has as many as it may have; those of a read.
+    pub(super) fn seated(&self, place: Place, identity: Identity) -> Result<Identity> {
+        let role = identity.role.clone();
+        let read = || role.map_or_else(|| Ok(RoleLimits::default()), |role| self.limits_of(&role));
+        place.seat(identity, read)
+    }
+
+    /// How many logins of a client as a role may be checked now.
+    pub(in crate::local) fn room_of_login(&self, client: IpAddr, role: &str) -> LoginRoom {
+        self.access().attempts.room(client, role, now_ns(self.database()))
     }
 
     fn check_password(&self, user: &str, password: &str, client: Option<IpAddr>) -> Result<Identity> {
@@ -94,11 +128,11 @@ impl LocalBackend {
             |error: &CqlError| CqlError::BadCredentials(format!("Unable to perform authentication: {error}"));
         let stored = self.stored_hash(user).map_err(|error| unable(&error))?;
         // For a role without a password as much time passes, so that the time does not tell which roles exist.
-        let is_right =
-            passwords::matches(password, stored.as_deref().map_or(passwords::OF_NOBODY, String::as_str));
-        if !is_right || stored.is_none() {
+        let of_nobody = || Arc::new(passwords::of_nobody(self.access().options.password_cost));
+        let is_right = passwords::matches(password, &stored.clone().unwrap_or_else(of_nobody));
+        let Some(stored) = stored.filter(|_| is_right) else {
             return Err(incorrect());
-        }
+        };
         let role = self.role(user, true).map_err(|error| unable(&error))?;
         if !role.is_some_and(|role| role.can_login) {
             return Err(CqlError::BadCredentials(format!("{user} is not permitted to log in")));
@@ -109,23 +143,43 @@ impl LocalBackend {
         if !is_own_machine && !self.access().options.allows_default_password && is_default()? {
             return Err(CqlError::BadCredentials(DEFAULT_REFUSED.to_owned()));
         }
+        // If it fails, the next login tries again.
+        let _tried = self.hash_again(user, password, &stored);
         Ok(Identity::of_role(user).at(client))
+    }
+
+    /// Stores another hash of a password that has just been checked, if the cost of the stored one is not that of new ones.
+    ///
+    /// It is written right after the stored one in time, so that a change of the password meanwhile wins, and the least time
+    /// between two changes (`password_interval`) is still counted from the last change.
+    fn hash_again(&self, user: &str, password: &str, stored: &str) -> Result<()> {
+        let cost = self.access().options.password_cost;
+        if passwords::cost(stored) == Some(cost) {
+            return Ok(());
+        }
+        let written_us = self
+            .role(user, true)?
+            .filter(|role| role.salted_hash.as_deref() == Some(stored))
+            .and_then(|role| role.hash_written_us?.checked_add(1));
+        let hash = passwords::hash_again(password, cost, self.database());
+        let (Some(written_us), Some(hash)) = (written_us, hash) else { return Ok(()) };
+        let mut changes = Changes::default();
+        changes.add_texts(SET_PASSWORD, &[&hash, user]);
+        let changed = self.change(&changes, Some(written_us));
+        self.access().credentials.forget(user);
+        Ok(changed?.wait()?)
     }
 
     /// The hash of a role's password. A hash may be as old as `credentials_validity`; that there is none is not cached.
     fn stored_hash(&self, user: &str) -> Result<Option<Arc<String>>> {
         let now = now_ns(self.database());
-        if let Some(found) = self.access().credentials.get(user, now) {
-            return Ok(Some(found));
-        }
-        let Some(hash) = self.role(user, true)?.and_then(|role| role.salted_hash) else { return Ok(None) };
-        let hash = Arc::new(hash);
-        self.access().credentials.keep(user, &hash, now);
-        Ok(Some(hash))
+        let read = || Ok(self.role(user, true)?.and_then(|role| role.salted_hash));
+        self.access().credentials.get_or_find(user, now, read)
     }
 
     /// Makes the default role if there are no roles, and sets its password if one is given. Called once, before the
-    /// first client. Does nothing if there are no logins.
+    /// first client. Does nothing if there are no logins. With a password the role is made where no superuser can log in, as in a
+    /// new database: elsewhere one that is missing was dropped, and a start that made it again would raise it.
     ///
     /// # Errors
     /// Those of a read and a write.
@@ -133,32 +187,71 @@ impl LocalBackend {
         self.begin_logins_as(DEFAULT_ROLE, password)
     }
 
-    /// The same for a role of another name, which the owner of the server chose in place of the default role.
+    /// The same for a role of another name, which the owner of the server chose in place of the default role. A role that is there
+    /// is not raised, and a password that was set by a statement is not replaced: the one given may be an old one.
     ///
     /// # Errors
     /// As `begin_logins`.
     pub fn begin_logins_as(&self, role: &str, password: Option<&str>) -> Result<FirstLogin> {
         if !self.access().has_logins() {
-            return Ok(FirstLogin::OwnPassword);
+            return Ok(FirstLogin { has_default_password: false, given: None, is_superuser: false });
         }
-        let hash = |password| {
-            passwords::hash(password, self.database())
-                .ok_or_else(|| CqlError::Invalid(passwords::NO_HASH.to_owned()))
-        };
+        let hash = |password| self.hash_of(password);
         let mut changes = Changes::default();
+        let mut given = None;
         if let Some(password) = password {
-            changes.add_texts(ADD_DEFAULT, &[role, &hash(password)?]);
-            self.change(&changes, None)?.wait()?;
+            let known = self.role(role, true)?;
+            let what = match known.as_ref().map(|known| known.salted_hash.as_deref()) {
+                None if self.has_superuser()? => GivenPassword::NoRole,
+                None => GivenPassword::Made,
+                Some(None) => GivenPassword::Set,
+                Some(Some(stored)) if passwords::matches(password, stored) => GivenPassword::Same,
+                Some(Some(_)) if role == DEFAULT_ROLE && self.has_default_password()? => GivenPassword::Set,
+                Some(Some(_)) => GivenPassword::Other,
+            };
+            match what {
+                GivenPassword::Made => {
+                    self.note_left(role, &mut changes)?;
+                    changes.add_texts(ADD_DEFAULT, &[role, &hash(password)?]);
+                }
+                GivenPassword::Set => changes.add_texts(SET_PASSWORD, &[&hash(password)?, role]),
+                GivenPassword::Same | GivenPassword::Other | GivenPassword::NoRole => {}
+            }
+            self.remove_left(&changes)?;
+            self.change_and_wait(&changes, None)?;
+            given = Some(what);
         } else if self.ask("SELECT role FROM system_auth.roles LIMIT 1", &[], true)?.is_empty() {
+            self.note_left(DEFAULT_ROLE, &mut changes)?;
+            self.remove_left(&changes)?;
             // Any later write replaces what is written at time 0.
             changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash(DEFAULT_PASSWORD)?]);
-            self.change(&changes, Some(0))?.wait()?;
+            self.change_and_wait(&changes, Some(0))?;
         }
         self.access().forget();
-        Ok(match self.has_default_password()? {
-            true => FirstLogin::DefaultPassword,
-            false => FirstLogin::OwnPassword,
+        let owners = self.role_set_now(role, true)?;
+        Ok(FirstLogin {
+            has_default_password: self.has_default_password()?,
+            given,
+            is_superuser: owners.is_super() && owners.can_login(),
         })
+    }
+
+    /// Whether a role can log in that is a superuser or inherits from one.
+    fn has_superuser(&self) -> Result<bool> {
+        for role in self.all_roles()?.iter().filter(|role| role.can_login) {
+            if role.is_superuser || self.role_set_now(&role.name, true)?.is_super() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The hash of a new password.
+    ///
+    /// # Errors
+    /// `Invalid` for one that cannot be hashed whole.
+    pub(super) fn hash_of(&self, password: &str) -> Result<String> {
+        passwords::hash(password, self.access().options.password_cost, self.database())
     }
 
     /// Whether clients log in and the default role still has its default password.
@@ -198,19 +291,24 @@ impl LocalBackend {
         if password.is_empty() {
             return invalid("the password is empty".to_owned());
         }
-        let _changing = self.access().changing.lock();
-        let hash = passwords::hash(password, self.database())
-            .ok_or_else(|| CqlError::Invalid(passwords::NO_HASH.to_owned()))?;
+        let hash = self.hash_of(password)?;
+        let _changing = self.access().changing();
         let mut changes = Changes::default();
         if role == DEFAULT_ROLE {
+            if self.role(role, true)?.is_none() {
+                self.note_left(role, &mut changes)?;
+            }
             changes.add_texts(ADD_DEFAULT, &[DEFAULT_ROLE, &hash]);
         } else if self.role(role, true)?.is_some() {
             changes.add_texts(SET_PASSWORD, &[&hash, role]);
         } else {
             return invalid(format!("Role {role} doesn't exist"));
         }
-        self.change(&changes, None)?.wait()?;
-        self.access().forget();
-        Ok(())
+        self.remove_left(&changes)?;
+        let changed = self.change_and_wait(&changes, None);
+        for role in &changes.ended {
+            self.access().uses.end(role);
+        }
+        changed
     }
 }

@@ -172,6 +172,8 @@ pub struct AccessOptions {
     /// The least time between two changes of a role's password
     /// (`cassandra.role_password_update_min_interval_in_ms`).
     pub password_interval: Duration,
+    /// The cost of new hashes of passwords, one of `PASSWORD_COSTS`. A login stores the hash again if its cost is another.
+    pub password_cost: u32,
     /// Whether the default password of the role `cassandra` is accepted from other machines.
     pub allows_default_password: bool,
 }
@@ -190,6 +192,7 @@ impl Default for AccessOptions {
             checks_cidrs_of_superusers: false,
             cidr_groups_interval: Duration::from_mins(5),
             password_interval: Duration::from_secs(5),
+            password_cost: super::passwords::COST_DEFAULT,
             allows_default_password: false,
         }
     }

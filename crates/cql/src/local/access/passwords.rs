@@ -2,39 +2,72 @@
 //!
 //! Hashing takes tens of milliseconds by design, so it is called only where blocking is allowed. bcrypt reads the first
 //! 72 bytes of a password with a NUL behind it, and begins again where it is shorter: `a` and `a\0a` have the same hashes. So no
-//! password may contain a NUL.
+//! password may contain a NUL, and no new one may be longer. A stored hash may be of a longer one, which Cassandra takes: whoever
+//! knows its first 72 bytes logs in.
 
+use crate::error::{CqlError, Result};
 use bcrypt::{HashParts, Version};
 use helenus_engine::Database;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// The cost of new hashes (`cassandra.auth_bcrypt_gensalt_log2_rounds`).
-const COST: u32 = 10;
+/// The cost of new hashes, if none is chosen: that of Cassandra (`cassandra.auth_bcrypt_gensalt_log2_rounds`).
+pub(super) const COST_DEFAULT: u32 = 10;
 
-/// A hash with the cost of new ones, which belongs to no role.
-pub(super) const OF_NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
+/// The costs that may be chosen. Each step doubles the time of a check: cost 10 takes some 60 ms, cost 14 a second, in which a
+/// thread that checks logins does nothing else. Below 10 a stolen hash is guessed too fast.
+pub const PASSWORD_COSTS: RangeInclusive<u32> = 10..=14;
+
+/// The most bytes of a password: bcrypt does not read further.
+const BYTES_MAX: usize = 72;
 
 /// The highest cost of a hash that a role may set which is no superuser. A check of cost 12 takes four times as long as one
-/// of the server's own hashes, about half a second; a role that could set cost 16 would occupy all threads that check
+/// of cost 10, about half a second; a role that could set cost 16 would occupy all threads that check
 /// logins with its own right password.
 pub(super) const COST_OF_ROLES_MAX: u32 = 12;
 
+/// The least cost of a hash that a role may set which is no superuser. Cassandra takes 4, which is guessed 64 times as fast.
+pub(super) const COST_OF_ROLES_MIN: u32 = *PASSWORD_COSTS.start();
+
 /// The costs that are accepted. jBCrypt takes up to 30; a login with that cost would occupy a thread for days. Cost 16 takes
 /// some seconds.
-const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
+const COSTS: RangeInclusive<u32> = 4..=16;
 
-/// What is said of a password that cannot be hashed.
-pub(super) const NO_HASH: &str = "the password cannot be hashed: it contains the character NUL";
+/// The hash of a password, with a new salt.
+///
+/// # Errors
+/// `Invalid` for a password that cannot be hashed whole.
+pub(super) fn hash(password: &str, cost: u32, database: &Database) -> Result<String> {
+    if password.len() > BYTES_MAX {
+        return Err(CqlError::Invalid(format!(
+            "the password has {} bytes, and bcrypt reads {BYTES_MAX}: any other with the same beginning would be as good; give one of \
+             at most {BYTES_MAX} bytes",
+            password.len()
+        )));
+    }
+    stored_form(password, cost, database).ok_or_else(|| {
+        CqlError::Invalid("the password cannot be hashed: it contains the character NUL".to_owned())
+    })
+}
 
-/// The hash of a password, with a new salt; `None` if it contains a NUL.
-pub(super) fn hash(password: &str, database: &Database) -> Option<String> {
+/// The hash of a password that has just been checked, with a new salt and another cost. It may be one that Cassandra cut.
+pub(super) fn hash_again(password: &str, cost: u32, database: &Database) -> Option<String> {
+    stored_form(password, cost, database)
+}
+
+fn stored_form(password: &str, cost: u32, database: &Database) -> Option<String> {
     if password.contains('\0') {
         return None;
     }
     let mut salt = [0; 16];
     database.host().random.fill(&mut salt);
-    let parts = bcrypt::hash_with_salt(password, COST, salt).ok()?;
+    let parts = bcrypt::hash_with_salt(password, cost, salt).ok()?;
     Some(parts.format_for_version(Version::TwoA))
+}
+
+/// A hash with the cost of new ones, which belongs to no role.
+pub(super) fn of_nobody(cost: u32) -> String {
+    format!("$2a${cost:02}$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy")
 }
 
 /// Whether a stored hash is that of a password. False for a text that is not a hash.
@@ -102,13 +135,34 @@ mod tests {
         let machine = helenus_host::sim::Machine::new(1);
         let options = helenus_engine::DatabaseOptions::new("/db");
         let (database, _) = Database::open(machine.host(), options).unwrap();
-        let long = "ä".repeat(100);
+        let long = "ä".repeat(36);
         for password in ["x", "", &long] {
-            let stored = hash(password, &database).unwrap();
+            let stored = hash(password, COST_DEFAULT, &database).unwrap();
             assert!(stored.starts_with("$2a$10$") && stored.len() == 60, "{stored}");
             assert!(matches(password, &stored), "{password}");
             assert!(!matches("other", &stored), "{password}");
-            assert_ne!(hash(password, &database).unwrap(), stored, "the salt is new each time");
+            assert_ne!(hash(password, COST_DEFAULT, &database).unwrap(), stored, "the salt is new each time");
         }
+    }
+    #[test]
+    fn a_password_that_bcrypt_would_cut_is_refused_and_a_stored_hash_of_one_counts() {
+        let machine = helenus_host::sim::Machine::new(1);
+        let options = helenus_engine::DatabaseOptions::new("/db");
+        let (database, _) = Database::open(machine.host(), options).unwrap();
+        for (long, bytes) in [("a".repeat(73), "73"), ("ä".repeat(37), "74"), ("🔑".repeat(40), "160")] {
+            let refused = hash(&long, COST_DEFAULT, &database).unwrap_err().to_string();
+            assert!(
+                refused.contains(&format!("has {bytes} bytes")) && refused.contains("at most 72"),
+                "{refused}"
+            );
+            assert!(!refused.contains(&long), "the password is not shown");
+            let stored = hash_again(&long, 4, &database).unwrap();
+            assert!(matches(&long, &stored));
+        }
+        assert!(hash("a\0b", COST_DEFAULT, &database).unwrap_err().to_string().contains("NUL"));
+        assert_eq!(
+            PASSWORD_COSTS.map(|new| cost(&of_nobody(new))).collect::<Vec<_>>(),
+            PASSWORD_COSTS.map(Some).collect::<Vec<_>>()
+        );
     }
 }

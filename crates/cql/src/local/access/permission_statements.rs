@@ -2,14 +2,14 @@
 //!
 //! Source: `PermissionsManagementStatement`, `GrantPermissionsStatement`, `RevokePermissionsStatement`.
 
+use super::authorize::refusal;
 use super::grants::{Permissions, grant, revoke};
 use super::role_statements::Asker;
 use super::store::Changes;
 use crate::backend::Identity;
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
-use crate::plan::access::PermissionChange;
-use crate::plan::access::Resource;
+use crate::plan::access::{PermissionChange, Resource, Wanted};
 use crate::syntax::ast::Permission;
 use helenus_engine::{SchemaChange, SchemaChangeKind, is_system_keyspace};
 
@@ -18,25 +18,12 @@ use helenus_engine::{SchemaChange, SchemaChangeKind, is_system_keyspace};
 const ON_SYSTEM: [Permission; 2] = [Permission::Select, Permission::Alter];
 
 impl LocalBackend {
-    /// Whether an asker has a permission on a resource.
-    pub(super) fn has(&self, asker: &Asker<'_>, permission: Permission, resource: &Resource) -> Result<bool> {
-        if asker.is_super {
-            return Ok(resource.applicable().contains(&permission));
-        }
-        let names: Vec<Box<str>> = resource.chain().iter().map(|part| part.name().into()).collect();
-        self.is_granted(asker.identity, permission, &names, true)
-    }
-
     /// What GRANT and REVOKE check before they change anything.
     fn check_change(&self, asker: &Asker<'_>, change: &PermissionChange) -> Result<()> {
         for permission in [Permission::Authorize].iter().chain(&change.permissions) {
-            if !self.has(asker, *permission, &change.resource)? {
-                return Err(CqlError::Unauthorized(format!(
-                    "User {} has no {} permission on {} or any of its parents",
-                    asker.name(),
-                    permission.as_str(),
-                    change.resource
-                )));
+            let wanted = Wanted::granted(*permission, change.resource.clone());
+            if !self.has(asker.identity, &wanted, true)? {
+                return Err(CqlError::Unauthorized(refusal(asker.name(), &wanted)));
             }
         }
         self.check_not_anonymous(asker)?;
@@ -121,42 +108,71 @@ impl LocalBackend {
         Ok(warning(change, asked.without(present), "not granted"))
     }
 
-    /// Grants everything on a new object to its creator, and revokes everything on dropped objects.
+    /// Deletes the permissions that stand on objects which are not there and are about to be created: a server that ended between a
+    /// DROP and the write that follows it has left them. `changing` is held.
+    ///
+    /// # Errors
+    /// Those of a read and a write. Nothing may be created then.
+    pub(crate) fn forget_grants_on(&self, created: &[&SchemaChange]) -> Result<()> {
+        if !self.access().has_logins() {
+            return Ok(());
+        }
+        let (schema, mut changes) = (self.database().schema(), Changes::default());
+        for change in created {
+            let is_there = match &change.name {
+                Some(table) => schema.table(&change.keyspace, table).is_some(),
+                None => schema.keyspaces.contains_key(&change.keyspace),
+            };
+            if !is_there {
+                self.revoke_all_of_object(change, &mut changes)?;
+            }
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.change_and_wait(&changes, None)
+    }
+
+    fn revoke_all_of_object(&self, object: &SchemaChange, changes: &mut Changes) -> Result<()> {
+        for resource in &resources_of(object) {
+            self.revoke_all_on(resource, changes)?;
+        }
+        if object.name.is_none() {
+            self.revoke_all_on(&Resource::AllTables((*object.keyspace).into()), changes)?;
+        }
+        Ok(())
+    }
+
+    /// Grants everything on a new object to its creator, and revokes everything on dropped objects. `changing` is held.
     ///
     /// # Errors
     /// Those of a read and a write. The schema has changed all the same.
     pub(crate) fn follow_schema(&self, changed: &[SchemaChange], identity: &Identity) -> Result<()> {
-        if !self.access().has_permissions() {
+        if !self.access().has_logins() {
             return Ok(());
         }
-        let _changing = self.access().changing.lock();
         let mut changes = Changes::default();
         for change in changed.iter().filter(|change| !change.is_type) {
-            let keyspace: Box<str> = (*change.keyspace).into();
-            let resources = match &change.name {
-                Some(table) => vec![Resource::table(&keyspace, table)],
-                None => vec![Resource::Keyspace(keyspace.clone()), Resource::FunctionsIn(keyspace.clone())],
-            };
             match (change.kind, &identity.role) {
-                (SchemaChangeKind::Created, Some(creator)) => {
-                    for resource in &resources {
+                (SchemaChangeKind::Created, Some(creator)) if self.access().has_permissions() => {
+                    for resource in &resources_of(change) {
                         grant(creator, resource, Permissions::of(resource.applicable()), &mut changes);
                     }
                 }
-                (SchemaChangeKind::Dropped, _) => {
-                    for resource in &resources {
-                        self.revoke_all_on(resource, &mut changes)?;
-                    }
-                    if change.name.is_none() {
-                        self.revoke_all_on(&Resource::AllTables(keyspace), &mut changes)?;
-                    }
-                }
+                (SchemaChangeKind::Dropped, _) => self.revoke_all_of_object(change, &mut changes)?,
                 _ => {}
             }
         }
-        self.change(&changes, None)?.wait()?;
-        self.access().forget();
-        Ok(())
+        self.change_and_wait(&changes, None)
+    }
+}
+
+/// The resources of a keyspace or table on which its creator has everything.
+fn resources_of(object: &SchemaChange) -> Vec<Resource> {
+    let keyspace: Box<str> = (*object.keyspace).into();
+    match &object.name {
+        Some(table) => vec![Resource::table(&keyspace, table)],
+        None => vec![Resource::Keyspace(keyspace.clone()), Resource::FunctionsIn(keyspace)],
     }
 }
 

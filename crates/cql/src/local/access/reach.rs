@@ -71,11 +71,9 @@ pub(super) struct Reach {
     networks: Limit,
 }
 
-/// The groups of networks as they were read, and what was decided by them.
+/// What was decided by the groups of networks.
 #[derive(Default)]
 pub(super) struct Networks {
-    /// The groups, and until when they count.
-    groups: Mutex<Option<(Arc<CidrGroups>, u64)>>,
     counts: Mutex<CidrCounts>,
     /// Told of a role that comes from another network, where that is allowed.
     listener: OnceLock<ForeignListener>,
@@ -165,15 +163,12 @@ impl LocalBackend {
     /// The limits of a role, at most as old as `permissions_validity`.
     fn reach(&self, role: &str, may_block: bool) -> Result<Arc<Reach>> {
         let now = now_ns(self.database());
-        if let Some(found) = self.access().reaches.get(role, now) {
-            return Ok(found);
-        }
-        let reach = Arc::new(Reach {
-            datacenters: self.datacenters_of(role, may_block)?,
-            networks: self.networks_of(role, may_block)?,
-        });
-        self.access().reaches.keep(role, &reach, now);
-        Ok(reach)
+        self.access().reaches.get_or_read(role, now, || {
+            Ok(Reach {
+                datacenters: self.datacenters_of(role, may_block)?,
+                networks: self.networks_of(role, may_block)?,
+            })
+        })
     }
 
     /// The datacenters of a role; all where nothing limits them.
@@ -214,21 +209,15 @@ impl LocalBackend {
     /// The groups of networks, at most as old as `cidr_groups_cache_refresh_interval`.
     fn cidr_groups(&self, may_block: bool) -> Result<Arc<CidrGroups>> {
         let now = now_ns(self.database());
-        let networks = &self.access().networks;
-        if let Some((groups, _)) = networks.groups.lock().as_ref().filter(|(_, until)| now < *until) {
-            return Ok(Arc::clone(groups));
-        }
-        let mut found = Vec::new();
-        for row in self.ask(ALL_GROUPS, &[], may_block)? {
-            let name = row.text(0).unwrap_or_default();
-            found.extend(row.elements(1).filter_map(Cidr::of_tuple).map(|cidr| (cidr, Box::from(name))));
-        }
-        let groups = Arc::new(CidrGroups::new(found));
-        let interval = self.access().options.cidr_groups_interval;
-        let until = now.saturating_add(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
-        *networks.groups.lock() = Some((Arc::clone(&groups), until));
-        networks.counts.lock().reloads += 1;
-        Ok(groups)
+        self.access().cidr_groups.get_or_read("", now, || {
+            let mut found = Vec::new();
+            for row in self.ask(ALL_GROUPS, &[], may_block)? {
+                let name = row.text(0).unwrap_or_default();
+                found.extend(row.elements(1).filter_map(Cidr::of_tuple).map(|cidr| (cidr, Box::from(name))));
+            }
+            self.access().networks.counts.lock().reloads += 1;
+            Ok(CidrGroups::new(found))
+        })
     }
 
     /// Refuses an operation where AllowAllCIDRAuthorizer is in force, in its words.
@@ -320,7 +309,7 @@ impl LocalBackend {
     /// Networks are not checked; those of a read.
     pub fn reload_cidr_groups(&self) -> Result<()> {
         self.needs_cidr_authorizer("Load CIDR groups cache")?;
-        *self.access().networks.groups.lock() = None;
+        self.access().cidr_groups.clear();
         self.cidr_groups(true).map(|_| ())
     }
 

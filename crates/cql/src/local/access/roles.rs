@@ -112,12 +112,7 @@ impl LocalBackend {
     /// As `role_set_now`, but it may be as old as `roles_validity`.
     pub(super) fn role_set(&self, name: &str, may_block: bool) -> Result<Arc<RoleSet>> {
         let now = now_ns(self.database());
-        if let Some(found) = self.access().roles.get(name, now) {
-            return Ok(found);
-        }
-        let set = Arc::new(self.role_set_now(name, may_block)?);
-        self.access().roles.keep(name, &set, now);
-        Ok(set)
+        self.access().roles.get_or_read(name, now, || self.role_set_now(name, may_block))
     }
 
     /// Whether an identity is that of a role which is no superuser (`ClientState.isOrdinaryUser`).

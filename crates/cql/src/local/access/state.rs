@@ -1,13 +1,16 @@
 //! The state of access control: its options, and caches of what the tables of `system_auth` say.
 
 use super::cache::Cache;
+use super::cidr::CidrGroups;
 use super::grants::Grants;
 use super::options::{AccessOptions, Authenticator, Authorizer, CidrAuthorizer, NetworkAuthorizer};
 use super::reach::{Networks, Reach};
 use super::roles::RoleSet;
+use crate::request::{PermitNumbers, RoleUses};
 use helenus_engine::Database;
 use helenus_logins::Attempts;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// The state of access control: its options, and caches of what its tables say.
 pub(crate) struct Access {
@@ -18,20 +21,27 @@ pub(crate) struct Access {
     pub(super) grants: Cache<Grants>,
     /// From where a role has access, by its name.
     pub(super) reaches: Cache<Reach>,
-    /// The groups of networks.
+    /// The groups of networks, under one key.
+    pub(super) cidr_groups: Cache<CidrGroups>,
+    /// What was decided by them.
     pub(super) networks: Networks,
     /// The hash of a role's password by the role's name.
     pub(super) credentials: Cache<String>,
     /// The role of an identity by the identity.
     pub(super) identities: Cache<Box<str>>,
+    /// What the sessions of roles use.
+    pub(super) uses: Arc<RoleUses>,
+    /// The numbers of the permits of roles to run statements.
+    pub(super) permit_numbers: PermitNumbers,
     /// The failed logins of clients.
     pub(super) attempts: Attempts,
     /// The hash of the default role's password, and whether it is that of the default password.
     pub(super) default_checked: Mutex<Option<(String, bool)>>,
     /// The password of programs that the server itself runs, while it does.
     pub(super) own_password: Mutex<Option<String>>,
-    /// Held by a statement that changes roles or permissions, because it depends on what it has read.
-    pub(super) changing: Mutex<()>,
+    /// Held by a statement that changes roles, permissions or the schema, because it depends on what it has read, and because
+    /// grants follow the objects that they are on.
+    changing: Mutex<()>,
 }
 
 impl Access {
@@ -40,15 +50,23 @@ impl Access {
             roles: Cache::new(options.roles_validity),
             grants: Cache::new(options.permissions_validity),
             reaches: Cache::new(options.permissions_validity),
+            cidr_groups: Cache::new(options.cidr_groups_interval),
             networks: Networks::default(),
             credentials: Cache::new(options.credentials_validity),
             identities: Cache::new(options.credentials_validity),
+            uses: Arc::default(),
+            permit_numbers: PermitNumbers::default(),
             attempts: Attempts::default(),
             default_checked: Mutex::default(),
             own_password: Mutex::default(),
             changing: Mutex::default(),
             options,
         }
+    }
+
+    /// What the sessions of roles use.
+    pub(crate) fn uses(&self) -> Arc<RoleUses> {
+        Arc::clone(&self.uses)
     }
 
     /// Whether clients have to log in. Without logins everybody may do everything.
@@ -73,12 +91,23 @@ impl Access {
         self.options.network != NetworkAuthorizer::AllowAll || self.options.cidr != CidrAuthorizer::AllowAll
     }
 
+    /// Held while roles, permissions or the schema change.
+    pub(in crate::local) fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
+    }
+
     /// Whether permissions count.
     pub(crate) fn has_permissions(&self) -> bool {
         self.options.authorizer != Authorizer::AllowAll
     }
 
-    /// Forgets everything that was read, after a change.
+    /// Grows with every change of roles and rights that is made known here.
+    #[inline]
+    pub(super) fn changes(&self) -> u64 {
+        self.roles.generation().wrapping_add(self.grants.generation())
+    }
+
+    /// Forgets everything that was read, after a change. The roles come first: the others are made of them too.
     pub(super) fn forget(&self) {
         self.roles.clear();
         self.grants.clear();

@@ -6,6 +6,7 @@ use crate::backend::{
 };
 use crate::error::{CqlError, Result};
 use crate::local::LocalBackend;
+use crate::request::RoleLimits;
 use helenus_engine::Ticket;
 use helenus_model::types::{Elements, pack};
 use std::sync::Arc;
@@ -91,9 +92,20 @@ impl RowsOut for Rows {
 #[derive(Default)]
 pub(super) struct Changes {
     statements: Vec<(&'static str, Vec<Vec<u8>>)>,
+    /// Deletions of what stands in the way, in a write of its own before: in one write they would win over what it writes.
+    pub(super) before: Option<Box<Changes>>,
+    /// The limits of roles that running sessions get with it.
+    pub(super) limits: Vec<(Box<str>, RoleLimits)>,
+    /// The roles whose sessions end with it.
+    pub(super) ended: Vec<Box<str>>,
 }
 
 impl Changes {
+    /// Whether nothing is changed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.statements.is_empty()
+    }
+
     /// Adds a statement with its values.
     pub(super) fn add(&mut self, statement: &'static str, values: &[&[u8]]) {
         self.statements.push((statement, values.iter().map(|value| value.to_vec()).collect()));
@@ -119,6 +131,17 @@ impl LocalBackend {
         let request = Request { may_block, ..Request::plain(&identity, &values) };
         self.query(query, &request, &mut rows)?;
         Ok(rows.rows)
+    }
+
+    /// Makes changes as one write, forgets what the caches had read before, and waits until the write is safe. The caches forget
+    /// before the wait: reads show the change from then on, and a failed wait must leave nothing of before in them.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub(super) fn change_and_wait(&self, changes: &Changes, timestamp_us: Option<i64>) -> Result<()> {
+        let changed = self.change(changes, timestamp_us);
+        self.access().forget();
+        Ok(changed?.wait()?)
     }
 
     /// Makes changes as one write. `timestamp_us`: the time of the write; `None` for now.

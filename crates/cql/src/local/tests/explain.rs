@@ -206,20 +206,21 @@ fn an_answer_has_less_than_a_hundred_lines_however_many_sstables_there_are() {
     // Compaction would reduce their number.
     let apart = "compaction = {'class': 'UnifiedCompactionStrategy', 'enabled': 'false'}";
     let mut db = Explained::with(&[&T.replace("))", &format!(")) WITH {apart}"))]);
-    for k in [1, 2] {
-        for c in 0..30 {
+    for (k, rows) in [(1, 60), (2, 30)] {
+        for c in 0..rows {
             db.ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, 'a')"));
             db.session.backend.database().flush_all().unwrap();
         }
     }
     let query = "SELECT * FROM t WHERE k = 1";
     let lines = db.lines(&format!("EXPLAIN {query}"));
-    for line in ["sstable | 6 more | asked as well", "skip | 6 more | for reasons like these"] {
-        assert!(lines.iter().any(|found| found == line), "no {line} in {lines:#?}");
+    for line in ["sstable | 36 more | asked as well", "skip | others | "] {
+        assert!(lines.iter().any(|found| found.starts_with(line)), "no {line} in {lines:#?}");
     }
+    assert!(lines.len() < 100, "{} lines", lines.len());
     assert!(lines.iter().any(|line| line.starts_with("advice | sstable | rows lie in many SSTables")));
     let counts = db.counts(&format!("EXPLAIN ANALYZE {query}"));
-    assert_eq!((counts["sources sstables"], counts["sstable 6 more"], counts["answer rows"]), (60, 6, 30));
+    assert_eq!((counts["sources sstables"], counts["sstable 36 more"], counts["answer rows"]), (90, 36, 60));
 }
 
 #[test]

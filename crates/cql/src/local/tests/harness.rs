@@ -169,7 +169,7 @@ pub(super) fn code(error: &CqlError) -> &'static str {
         CqlError::AlreadyExists { .. } => "2400",
         CqlError::Unprepared(_) => "2500",
         CqlError::BadCredentials(_) => "0100",
-        CqlError::Unauthorized(_) => "2100",
+        CqlError::Unauthorized(_) | CqlError::SessionEnded(_) => "2100",
         CqlError::Overloaded(_) => "1001",
         CqlError::ReadTimeout { .. } => "1200",
         CqlError::WriteTimeout { .. } => "1100",

@@ -47,7 +47,8 @@ fn listeners_and_answers_tell_what_changed() {
     let session = Session::with(&[]);
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ears = heard.clone();
-    session.backend.on_schema_change(Box::new(move |change| ears.lock().push(change.clone())));
+    let _listening =
+        session.backend.on_schema_change(Box::new(move |change| ears.lock().push(change.clone())));
     let identity = Identity::default();
     let told = |query: &str| {
         let request = request(&identity, Some("ks"), &[]);

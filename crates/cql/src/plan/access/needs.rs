@@ -35,20 +35,36 @@ pub(crate) struct MaskedRead {
     pub(crate) restricted: Vec<Box<str>>,
 }
 
-/// A permission on a resource.
+/// A permission on a resource, with where it may come from. Statements, GRANT, REVOKE, the statements about roles and calls
+/// without statements ask for it; `LocalBackend::has` answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) permission: Permission,
     pub(crate) resource: Resource,
-    /// The names of the resource and of those from which it inherits.
+    /// The names of the resources on which the permission may have been granted; none if only superusers have it.
     pub(crate) names: Box<[Box<str>]>,
+    /// Whether it is a superuser's where no permissions are checked, as what has all passwords and rights must be.
+    pub(crate) is_guarded: bool,
 }
 
 impl Wanted {
-    /// `None` if everybody has the permission, or if the change refuses everybody with a message of its own.
+    /// A permission that must have been granted, on the resource or on one above it.
+    pub(crate) fn granted(permission: Permission, resource: Resource) -> Wanted {
+        let is_guarded = resource.is_access_data();
+        // A role that writes these tables makes itself a superuser. GRANT refuses MODIFY of them, but files of an older Cassandra
+        // may have it.
+        let is_supers = is_guarded && permission == Permission::Modify;
+        let names = match is_supers {
+            true => Box::default(),
+            false => resource.granted_on().iter().map(|part| part.name().into()).collect(),
+        };
+        Wanted { permission, resource, names, is_guarded }
+    }
+
+    /// What a statement on data needs. `None` if everybody has the permission, or if the change refuses everybody with a message
+    /// of its own.
     pub(crate) fn new(permission: Permission, resource: Resource) -> Option<Wanted> {
-        let keyspace = resource.data_keyspace();
-        if let Some(keyspace) = keyspace.filter(|keyspace| is_system_keyspace(keyspace)) {
+        if let Some(keyspace) = resource.data_keyspace().filter(|keyspace| is_system_keyspace(keyspace)) {
             let is_schema = matches!(permission, Permission::Create | Permission::Alter | Permission::Drop);
             let is_open = permission == Permission::Alter
                 && matches!(resource, Resource::Keyspace(_))
@@ -61,13 +77,7 @@ impl Wanted {
                 return None;
             }
         }
-        let chain = resource.chain();
-        // What is granted on all keyspaces does not count for those of the system.
-        let counts = |part: &&Resource| {
-            **part != Resource::AllKeyspaces || keyspace.is_none_or(|name| !is_system_keyspace(name))
-        };
-        let names = chain.iter().filter(counts).map(|part| part.name().into()).collect();
-        Some(Wanted { permission, resource, names })
+        Some(Wanted::granted(permission, resource))
     }
 }
 
@@ -132,7 +142,7 @@ impl Needs<'_> {
         let keyspace = self.scope.keyspace_of(name)?;
         self.add(permission, Resource::table(keyspace, name.name.as_str()));
         if permission == Permission::Select {
-            self.on_changes(keyspace, name.name.as_str());
+            self.on_data_of_others(keyspace, name.name.as_str());
         }
         if permission == Permission::Select && has_masks(self.scope.schema, keyspace, name.name.as_str()) {
             self.add(Permission::Unmask, Resource::table(keyspace, name.name.as_str()));
@@ -140,11 +150,18 @@ impl Needs<'_> {
         Ok(())
     }
 
-    /// What the feed of changes needs beside its table: it shows what was written to any table, unmasked.
-    fn on_changes(&mut self, keyspace: &str, name: &str) {
-        if (keyspace, name) == ("system_views", "changes") {
-            self.add(Permission::Select, Resource::AllKeyspaces);
-            self.add(Permission::Unmask, Resource::AllKeyspaces);
+    /// What a virtual table needs beside itself that shows, unmasked, what is in other tables: the feed of changes, which has what
+    /// was written, and the partitions that are used most, which has their keys. Those of the tables of access are names of roles.
+    fn on_data_of_others(&mut self, keyspace: &str, name: &str) {
+        let shows_access = match (keyspace, name) {
+            ("system_views", "changes") => false,
+            ("system_views", "top_partitions") => true,
+            _ => return,
+        };
+        self.add(Permission::Select, Resource::AllKeyspaces);
+        self.add(Permission::Unmask, Resource::AllKeyspaces);
+        if shows_access {
+            self.add(Permission::Select, Resource::Keyspace("system_auth".into()));
         }
     }
 
@@ -153,7 +170,7 @@ impl Needs<'_> {
         let keyspace = self.scope.keyspace_of(&select.table)?;
         let name = select.table.name.as_str();
         self.add(Permission::Select, Resource::table(keyspace, name));
-        self.on_changes(keyspace, name);
+        self.on_data_of_others(keyspace, name);
         let Some(table) = self.scope.schema.table(keyspace, name).filter(|table| !table.masks.is_empty())
         else {
             return Ok(());

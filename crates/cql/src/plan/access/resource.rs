@@ -3,6 +3,7 @@
 //! Source: `DataResource`, `RoleResource`, `FunctionResource` and `JMXResource`.
 
 use crate::syntax::ast::Permission;
+use helenus_engine::is_system_keyspace;
 use helenus_model::schema::Schema;
 use helenus_model::types::CqlType;
 use std::fmt;
@@ -108,8 +109,21 @@ impl Resource {
     }
 
     /// It and those from which it inherits, nearest first.
-    pub(crate) fn chain(&self) -> Vec<Resource> {
+    fn chain(&self) -> Vec<Resource> {
         std::iter::successors(Some(self.clone()), Resource::parent).collect()
+    }
+
+    /// It and those on which a permission to it may have been granted, nearest first. What is granted on all keyspaces does not
+    /// count for those of the system (`ClientState.ensurePermission`). Every check of a permission asks for these, and LIST
+    /// PERMISSIONS shows these.
+    pub(crate) fn granted_on(&self) -> Vec<Resource> {
+        let is_of_system = self.data_keyspace().is_some_and(is_system_keyspace);
+        self.chain().into_iter().filter(|part| !is_of_system || *part != Resource::AllKeyspaces).collect()
+    }
+
+    /// Whether it is data of the keyspace of roles and permissions. Whoever changes that may do everything.
+    pub(crate) fn is_access_data(&self) -> bool {
+        self.data_keyspace() == Some("system_auth")
     }
 
     /// The permissions that it can have, in order.
@@ -229,6 +243,24 @@ mod tests {
     fn a_table_inherits_from_its_keyspace_and_from_all() {
         let names: Vec<String> = Resource::table("ks", "t").chain().iter().map(Resource::name).collect();
         assert_eq!(names, ["data/ks/t", "data/ks/*", "data/ks", "data"]);
+    }
+
+    #[test]
+    fn what_is_granted_on_all_keyspaces_is_not_granted_on_those_of_the_system() {
+        let keyspaces = ["system", "system_schema", "system_auth", "system_traces", "system_distributed"];
+        for keyspace in keyspaces.into_iter().chain(["system_views", "system_virtual_schema"]) {
+            let of = [
+                Resource::table(keyspace, "t"),
+                Resource::AllTables(keyspace.into()),
+                Resource::Keyspace(keyspace.into()),
+            ];
+            for resource in of {
+                assert!(!resource.granted_on().contains(&Resource::AllKeyspaces), "{resource}");
+                assert_eq!(resource.granted_on().first(), Some(&resource));
+            }
+        }
+        assert!(Resource::table("ks", "t").granted_on().contains(&Resource::AllKeyspaces));
+        assert_eq!(Resource::AllKeyspaces.granted_on(), [Resource::AllKeyspaces]);
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub(crate) enum Limits {
 pub(crate) struct RoleOptions {
     pub(crate) password: Option<Secret>,
     pub(crate) hashed_password: Option<Secret>,
-    /// Whether `OPTIONS` is given, which Cassandra's role manager does not support.
-    pub(crate) has_options: bool,
+    /// `OPTIONS`, which Cassandra's role manager does not support: the limits of the role.
+    pub(crate) options: Option<Vec<(Box<str>, Box<str>)>>,
     pub(crate) superuser: Option<bool>,
     pub(crate) login: Option<bool>,
     pub(crate) datacenters: Option<Limits>,
@@ -149,7 +149,10 @@ fn of_role(role: &RoleStatement<'_>) -> RoleChange {
         match option {
             RoleOption::Password(text) => options.password = secret(text),
             RoleOption::HashedPassword(text) => options.hashed_password = secret(text),
-            RoleOption::Options(..) => options.has_options = true,
+            RoleOption::Options(pairs, _) => {
+                let text = |text: &ast::Literal<'_>| Box::from(text.text.as_ref());
+                options.options = Some(pairs.iter().map(|(name, value)| (text(name), text(value))).collect());
+            }
             RoleOption::Superuser(yes) => options.superuser = Some(*yes),
             RoleOption::Login(yes) => options.login = Some(*yes),
             RoleOption::Datacenters(list) => options.datacenters = Some(limits(list)),

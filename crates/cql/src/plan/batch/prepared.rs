@@ -1,6 +1,7 @@
 //! An analysed BATCH: which statements may be combined, and the one mutation that they make.
 
 use crate::analysis::{Bindings, Markers, Scope};
+use crate::budget::room_for;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::check_together;
 use crate::plan::modify::{Attributes, ModifyPlan, Moment, Statement, timestamp_of};
@@ -25,8 +26,10 @@ impl BatchPlan {
         scope: &Scope<'_>,
         markers: &mut Markers,
     ) -> Result<BatchPlan> {
+        room_for(batch.items.len() * size_of::<ModifyPlan>())?;
         let mut statements = Vec::with_capacity(batch.items.len());
         for item in &batch.items {
+            scope.work.step()?;
             statements.push(match item {
                 BatchItem::Insert(insert, _) => ModifyPlan::insert(insert, scope, markers)?,
                 BatchItem::Update(update, _) => ModifyPlan::update(update, scope, markers)?,
@@ -76,8 +79,12 @@ impl BatchPlan {
     }
 
     /// The statements with the values of one execution.
-    pub(crate) fn bound<'a>(&'a self, bindings: &Bindings<'a>) -> Vec<Statement<'a>> {
-        self.statements.iter().map(|plan| Statement { plan, bindings: bindings.clone() }).collect()
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub(crate) fn bound<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Vec<Statement<'a>>> {
+        room_for(self.statements.len() * size_of::<Statement<'_>>())?;
+        Ok(self.statements.iter().map(|plan| Statement { plan, bindings: bindings.clone() }).collect())
     }
 
     /// The moment of the batch's writes: with its own timestamp, if it has one, instead of the request's.

@@ -1,16 +1,16 @@
 //! Evaluates a condition on a row that was read (`ColumnCondition.Bound`).
 
 use super::condition::{Condition, Target, Values};
+use crate::analysis::restrictions::elements;
 use crate::analysis::selection::Source;
 use crate::analysis::{Bindings, Bound, Term};
-use crate::budget::RequestBudget;
+use crate::budget::{RequestBudget, owned};
 use crate::error::{CqlError, Result};
 use crate::plan::select::RowAt;
 use crate::syntax::ast::Comparison;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Elements, Fields};
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// A condition with the values of one execution.
@@ -33,13 +33,15 @@ pub(super) struct Assembled {
 
 impl Assembled {
     /// The value of a multi-cell column of `row`. All calls must pass the same row.
-    fn value(&mut self, row: &RowAt<'_>, column: &Column) -> Option<&[u8]> {
+    fn value(&mut self, row: &RowAt<'_>, column: &Column) -> Result<Option<&[u8]>> {
         if self.column.as_ref() != Some(&column.name) {
-            let mut scratch = Vec::new();
-            self.value = row.value(&Source::of(column), &mut scratch).map(<[u8]>::to_vec);
+            let (source, mut scratch) = (Source::of(column), Vec::new());
+            row.room_for_value(&source, &mut scratch)?;
+            self.value =
+                row.value(&source, &mut scratch).map(|value| owned(Cow::Borrowed(value))).transpose()?;
             self.column = Some(column.name.clone());
         }
-        self.value.as_deref()
+        Ok(self.value.as_deref())
     }
 }
 
@@ -102,22 +104,22 @@ impl<'a> BoundCondition<'a> {
         }
         let mut scratch = Vec::new();
         let found = if self.condition.column.ty.is_multi_cell() {
-            assembled.value(row, &self.condition.column)
+            assembled.value(row, &self.condition.column)?
         } else {
             row.value(&Source::of(&self.condition.column), &mut scratch)
         };
         work.value_steps(found.map_or(0, <[u8]>::len))?;
         match &self.condition.target {
-            Target::Whole => self.any(&self.condition.column.ty, found),
+            Target::Whole => self.any(&self.condition.column.ty, found, work),
             Target::Field(index, ty) => {
                 let field = found.and_then(|found| Fields::of(found).nth(*index).flatten());
-                self.any(ty, field)
+                self.any(ty, field, work)
             }
-            Target::Element(_) => self.element_holds(found),
+            Target::Element(_) => self.element_holds(found, work),
         }
     }
 
-    fn element_holds(&self, found: Option<&[u8]>) -> Result<bool> {
+    fn element_holds(&self, found: Option<&[u8]>, work: &RequestBudget<'_>) -> Result<bool> {
         match &self.condition.column.ty {
             CqlType::Map { key, value, .. } => {
                 let Some(wanted) = &self.element else {
@@ -126,18 +128,16 @@ impl<'a> BoundCondition<'a> {
                     }
                     return invalid("Invalid null value for map element access".into());
                 };
-                let found = found.and_then(|found| {
-                    let mut parts = Elements::of_map(found).flatten();
-                    std::iter::from_fn(|| Some((parts.next()?, parts.next()?)))
-                        .find(|(found, _)| key.compare(found, wanted) == Ordering::Equal)
-                        .map(|(_, value)| value)
-                });
+                let found = match found {
+                    Some(found) => entry(key, found, wanted, work)?,
+                    None => None,
+                };
                 // Cassandra compares the values by the type of the keys, and fails internally on values too short for
                 // that type.
                 let least = key.fixed_length().unwrap_or(0);
                 let is_key = |value: &[u8]| value.len() >= least;
                 let all_keys = found.is_none_or(is_key) && self.values.iter().flatten().all(|v| is_key(v));
-                self.any(if all_keys { key } else { value }, found)
+                self.any(if all_keys { key } else { value }, found, work)
             }
             CqlType::List { element, .. } => {
                 let Some(index) = &self.element else {
@@ -147,23 +147,28 @@ impl<'a> BoundCondition<'a> {
                 let Ok(at) = usize::try_from(index) else {
                     return invalid(format!("Invalid negative list index {index}"));
                 };
-                self.any(element, found.and_then(|found| Elements::of_list(found).flatten().nth(at)))
+                self.any(element, found.and_then(|found| Elements::of_list(found).flatten().nth(at)), work)
             }
             _ => Ok(false),
         }
     }
 
     /// Whether the comparison with any of the values is true.
-    fn any(&self, ty: &CqlType, found: Option<&[u8]>) -> Result<bool> {
+    fn any(&self, ty: &CqlType, found: Option<&[u8]>, work: &RequestBudget<'_>) -> Result<bool> {
         for value in &self.values {
-            if self.compare(ty, value.as_deref(), found)? {
+            if self.compare(ty, (value.as_deref(), found), work)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn compare(&self, ty: &CqlType, value: Option<&[u8]>, found: Option<&[u8]>) -> Result<bool> {
+    fn compare(
+        &self,
+        ty: &CqlType,
+        (value, found): (Option<&[u8]>, Option<&[u8]>),
+        work: &RequestBudget<'_>,
+    ) -> Result<bool> {
         let comparison = self.condition.comparison;
         let contains = self.condition.contains();
         // An empty multi-cell collection is null.
@@ -183,15 +188,16 @@ impl<'a> BoundCondition<'a> {
             };
         };
         let Some(found) = found else { return Ok(comparison == Comparison::NotEqual) };
+        let order = || work.order(ty, found, value);
         Ok(match comparison {
-            Comparison::Equal => ty.compare(found, value) == Ordering::Equal,
-            Comparison::NotEqual => ty.compare(found, value) != Ordering::Equal,
-            Comparison::Less => ty.compare(found, value) == Ordering::Less,
-            Comparison::LessOrEqual => ty.compare(found, value) != Ordering::Greater,
-            Comparison::Greater => ty.compare(found, value) == Ordering::Greater,
-            Comparison::GreaterOrEqual => ty.compare(found, value) != Ordering::Less,
+            Comparison::Equal => order()?.is_eq(),
+            Comparison::NotEqual => order()?.is_ne(),
+            Comparison::Less => order()?.is_lt(),
+            Comparison::LessOrEqual => order()?.is_le(),
+            Comparison::Greater => order()?.is_gt(),
+            Comparison::GreaterOrEqual => order()?.is_ge(),
             Comparison::Contains | Comparison::ContainsKey => {
-                contained(ty, found, value, comparison == Comparison::ContainsKey)
+                contained(ty, (found, value), comparison == Comparison::ContainsKey, work)?
             }
             // The grammar allows no LIKE in IF.
             Comparison::Like => false,
@@ -199,15 +205,13 @@ impl<'a> BoundCondition<'a> {
     }
 }
 
-fn in_values<'a>(term: &'a Term, bindings: &Bindings<'a>) -> Result<Vec<Option<Cow<'a, [u8]>>>> {
-    match term.bind(bindings)? {
-        Bound::Null => invalid("Invalid null list in IN condition".into()),
-        Bound::Unset => invalid("Invalid 'unset' value in condition".into()),
-        Bound::Bytes(list) => {
-            let owned = |value: Option<&[u8]>| value.map(|value| Cow::Owned(value.to_vec()));
-            Ok(Elements::of_list(&list).map(owned).collect())
-        }
-    }
+/// The elements of the list bound to `IN ?`. A null stands for a column without a value, and so does an empty element of
+/// most types (`ColumnCondition.bindAndGetTerms`).
+fn in_values<'a>(term: &Term, bindings: &Bindings<'a>) -> Result<Vec<Option<Cow<'a, [u8]>>>> {
+    elements(term, bindings, |what| match what {
+        "null" => "Invalid null list in IN condition".to_owned(),
+        _ => "Invalid 'unset' value in condition".to_owned(),
+    })
 }
 
 fn count(collection: &[u8]) -> i32 {
@@ -223,16 +227,45 @@ fn collection_word(ty: &CqlType) -> &'static str {
 }
 
 /// Whether a collection contains a value, or a map a key.
-fn contained(ty: &CqlType, collection: &[u8], value: &[u8], is_key: bool) -> bool {
+fn contained(
+    ty: &CqlType,
+    (collection, value): (&[u8], &[u8]),
+    is_key: bool,
+    work: &RequestBudget<'_>,
+) -> Result<bool> {
+    work.value_steps(collection.len())?;
+    let any = |ty: &CqlType, parts: &mut dyn Iterator<Item = &[u8]>| -> Result<bool> {
+        for found in parts {
+            if work.order(ty, found, value)?.is_eq() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
-            Elements::of_list(collection).flatten().any(|found| element.compare(found, value).is_eq())
+            any(element, &mut Elements::of_list(collection).flatten())
         }
         CqlType::Map { key, value: value_type, .. } => {
             let ty = if is_key { key } else { value_type };
-            let parts = Elements::of_map(collection).flatten().skip(usize::from(!is_key)).step_by(2);
-            parts.into_iter().any(|found| ty.compare(found, value).is_eq())
+            any(ty, &mut Elements::of_map(collection).flatten().skip(usize::from(!is_key)).step_by(2))
         }
-        _ => false,
+        _ => Ok(false),
     }
+}
+
+/// The value of the entry with a key in a map.
+fn entry<'m>(
+    key: &CqlType,
+    map: &'m [u8],
+    wanted: &[u8],
+    work: &RequestBudget<'_>,
+) -> Result<Option<&'m [u8]>> {
+    let mut parts = Elements::of_map(map).flatten();
+    while let (Some(found), Some(value)) = (parts.next(), parts.next()) {
+        if work.order(key, found, wanted)?.is_eq() {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
 }

@@ -13,3 +13,4 @@ mod result;
 
 pub(crate) use condition::Conditions;
 pub(crate) use request::{CasRequest, Verdict, check_together, without_deleted_rows};
+pub(crate) use result::AnswerLimit;

@@ -2,15 +2,16 @@
 
 use super::condition::{Condition, Conditions};
 use super::evaluate::{Assembled, BoundCondition};
-use crate::budget::RequestBudget;
+use crate::budget::{RequestBudget, room_for};
 use crate::error::{CqlError, Result};
 use crate::plan::modify::{ModifyKind, ModifyPlan, PriorRows, ReadSet, Statement};
 use crate::plan::select::RowAt;
+use helenus_model::byte_comparable::clustering_key;
 use helenus_model::mutation::{Change, Mutation};
 use helenus_model::packed::{clustering_values, unpack};
 use helenus_model::row::RowBuf;
 use helenus_model::schema::Table;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The conditions on one row.
@@ -74,30 +75,50 @@ pub(crate) fn check_together<'p>(
 
 /// Removes a batch's writes to rows that the same batch deletes. All of its changes have one timestamp, at which a
 /// deletion wins over a write.
-pub(crate) fn without_deleted_rows(mutation: &mut Mutation) {
+///
+/// # Errors
+/// The request has taken too long; a clustering that has no ordered form.
+pub(crate) fn without_deleted_rows(mutation: &mut Mutation, work: &RequestBudget<'_>) -> Result<()> {
     for update in &mut mutation.updates {
-        let columns = update.table.clustering.len();
-        let values = |packed: &[u8]| -> Vec<Option<Vec<u8>>> {
-            clustering_values(packed, columns).map(|value| value.map(<[u8]>::to_vec)).collect()
-        };
+        let clustering = &update.table.clustering;
         let mut row = RowBuf::default();
         let mut deletes =
-            |packed: &[u8]| unpack(packed, columns, &mut row).is_ok() && !row.deletion.is_live();
-        let mut deleted = Vec::new();
+            |packed: &[u8]| unpack(packed, clustering.len(), &mut row).is_ok() && !row.deletion.is_live();
+        // Rows by their ordered clusterings: equal values may have different bytes.
+        let place = |packed: &[u8]| -> Result<Vec<u8>> {
+            work.value_steps(packed.len())?;
+            let mut key = Vec::new();
+            clustering_key(clustering_values(packed, clustering.len()), clustering, &mut key)
+                .map_err(|error| CqlError::Invalid(error.to_string()))?;
+            Ok(key)
+        };
+        let mut deleted = HashSet::new();
         for change in update.changes.iter().flatten() {
             if let Change::Row(packed) = change
                 && deletes(packed)
             {
-                deleted.push(values(packed));
+                deleted.insert(place(packed)?);
             }
         }
-        if !deleted.is_empty() {
-            update.changes.retain(|change| match change {
-                Change::Row(packed) => deletes(packed) || !deleted.contains(&values(packed)),
-                _ => true,
-            });
+        if deleted.is_empty() {
+            continue;
         }
+        // The changes that stay are copied.
+        room_for(update.changes.as_bytes().len())?;
+        let mut failure = Ok(());
+        update.changes.retain(|change| match change {
+            Change::Row(packed) if !deletes(packed) => match place(packed) {
+                Ok(place) => !deleted.contains(&place),
+                Err(error) => {
+                    failure = Err(error);
+                    true
+                }
+            },
+            _ => true,
+        });
+        failure?;
     }
+    Ok(())
 }
 
 impl<'a> CasRequest<'a> {
@@ -109,6 +130,7 @@ impl<'a> CasRequest<'a> {
         let mut request: Option<CasRequest<'a>> = None;
         let mut shows_all = false;
         for Statement { plan, bindings } in statements {
+            bindings.calls.work.step()?;
             let key = plan.conditional_partition(bindings, is_batch)?;
             let request = match &mut request {
                 Some(request) if request.key == key => request,
@@ -148,12 +170,8 @@ impl<'a> CasRequest<'a> {
         };
         if !shows_all {
             let mut conditions = request.asked.clone();
-            let mut seen = Vec::new();
-            conditions.retain(|condition: &&Condition| {
-                let is_new = !seen.contains(&condition.column.id);
-                seen.push(condition.column.id);
-                is_new
-            });
+            let mut seen = HashSet::new();
+            conditions.retain(|condition: &&Condition| seen.insert(condition.column.id));
             request.shown = Shown::Conditions(conditions);
         }
         Ok(request)

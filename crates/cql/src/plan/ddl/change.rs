@@ -142,6 +142,11 @@ impl DdlPlan {
         Self::of(statement, event, permission)
     }
 
+    /// The keyspace or table that it creates.
+    pub(crate) fn creates(&self) -> Option<&SchemaChange> {
+        Some(&self.event).filter(|event| event.kind == SchemaChangeKind::Created && !event.is_type)
+    }
+
     /// The keyspace it changes.
     pub(crate) fn keyspace(&self) -> &str {
         &self.event.keyspace

@@ -2,6 +2,7 @@
 
 use super::java_class;
 use crate::error::{CqlError, Result};
+use helenus_model::schema::CompressionParams;
 use std::collections::BTreeMap;
 
 const PACKAGE: &str = "org.apache.cassandra.io.compress.";
@@ -71,6 +72,11 @@ fn check_chunk(kib: i32, ratio: f64) -> Result<()> {
     }
     if kib.count_ones() != 1 {
         return config("chunk_length_in_kb must be a power of 2".into());
+    }
+    // Cassandra takes up to 1 GiB here.
+    let most = CompressionParams::CHUNK_BYTES_MAX >> 10;
+    if kib.unsigned_abs() > most {
+        return config(format!("chunk_length_in_kb must be less than or equal to {most} (got {kib})"));
     }
     if ratio < 0.0 {
         return config("Invalid negative min_compress_ratio".into());

@@ -4,16 +4,17 @@
 //! as in Cassandra with AllowAllAuthorizer.
 
 use super::create_table::invalid;
-use crate::analysis::selection::OfType;
+use crate::analysis::selection::{OfType, mask_arguments};
 use crate::analysis::{Markers, Memo, Operand, Receiver, Scope, Term, term_text};
 use crate::budget::UNBOUNDED;
 use crate::error::Result;
 use crate::functions::{Found, lookup};
 use crate::scope::{Argument, CallSite};
 use crate::syntax::ast::{FunctionName, Ident, Mask, Pos, Term as Syntax};
-use helenus_model::schema::{ColumnMask, MaskArgument, Schema};
+use helenus_model::schema::{ColumnMask, MaskArgument, Schema, Table};
 use helenus_model::types::{CqlType, to_cql_literal};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rejects masks unless `dynamic_data_masking_enabled` is true; the default is false.
@@ -90,16 +91,46 @@ fn argument(term: &Syntax<'_>, ty: &CqlType, keyspace: &str, scope: &Scope<'_>) 
         ty: ty.clone(),
         key_position: None,
     };
-    let value = match Term::prepare(term, &receiver, scope, &mut Markers::new(&[]))? {
+    constant(&Term::prepare(term, &receiver, scope, &mut Markers::new(&[]))?, ty)
+}
+
+/// A constant of this type, as masks keep it.
+fn constant(term: &Term, ty: &CqlType) -> Result<MaskArgument> {
+    let value = match term {
         Term::Null => None,
         Term::Value(bytes) => {
-            let literal = to_cql_literal(ty, Some(&bytes));
+            let literal = to_cql_literal(ty, Some(bytes));
             let inner = literal.strip_prefix('\'').and_then(|literal| literal.strip_suffix('\''));
             Some(inner.map_or_else(|| literal.clone(), |inner| inner.replace("''", "'")))
         }
         _ => return invalid("Arguments of a masking function must be constants"),
     };
     Ok(MaskArgument { ty: ty.clone(), value })
+}
+
+/// The masks of a table once a user-defined type has changed: arguments of it have its new fields and their names. `schema` is that
+/// before the change, and `changed` gives a type as it is after it.
+///
+/// # Errors
+/// An argument is no constant of its type.
+pub(super) fn with_type(
+    table: &Table,
+    schema: &Arc<Schema>,
+    changed: impl Fn(&CqlType) -> CqlType,
+) -> Result<BTreeMap<Arc<str>, ColumnMask>> {
+    let memo = Memo::default();
+    let scope = Scope { schema, keyspace: Some(&table.keyspace), memo: &memo, work: &UNBOUNDED };
+    let mask = |(name, mask): (&Arc<str>, &ColumnMask)| {
+        if mask.arguments.iter().all(|argument| changed(&argument.ty) == argument.ty) {
+            return Ok((name.clone(), mask.clone()));
+        }
+        let values = mask_arguments(table, mask, &scope)?;
+        let arguments = values.iter().zip(&mask.arguments);
+        let arguments: Result<_> =
+            arguments.map(|(value, argument)| constant(value, &changed(&argument.ty))).collect();
+        Ok((name.clone(), ColumnMask { arguments: arguments?, ..mask.clone() }))
+    };
+    table.masks.iter().map(mask).collect()
 }
 
 /// The function of `MASKED WITH DEFAULT`.

@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP TYPE.
 
 use super::create_table::{invalid, repeated};
+use super::mask;
 use crate::analysis::{Resolver, resolve_type_in};
 use crate::error::Result;
 use crate::syntax::ast::{AlterType, CreateType, DataType, DataTypeKind, Ident, Native, TypeChange};
@@ -52,6 +53,7 @@ fn check_field(written: &DataType<'_>) -> Result<()> {
 /// ALTER TYPE.
 pub(super) fn alter(statement: &AlterType<'_>, keyspace: &str, schema: &mut Schema) -> Result<()> {
     let name = statement.name.name.as_str();
+    let before = Arc::new(schema.clone());
     let found = schema.keyspaces.get_mut(keyspace).and_then(|keyspace| {
         let ty = keyspace.types.get(name).cloned();
         ty.map(|ty| (keyspace, ty))
@@ -71,7 +73,7 @@ pub(super) fn alter(statement: &AlterType<'_>, keyspace: &str, schema: &mut Sche
         TypeChange::Rename { if_exists, names } => rename_fields(names, *if_exists, &mut changed)?,
     }
     if changed != *ty {
-        let next = with_type(present, Arc::new(changed));
+        let next = with_type(present, Arc::new(changed), &before)?;
         let name = &ty.name;
         for used in next.types.values() {
             check_bounds(used, &next, &ty)?;
@@ -229,8 +231,8 @@ fn references(ty: &CqlType, name: &str) -> bool {
     }
 }
 
-/// The keyspace with a user-defined type replaced wherever it is used.
-fn with_type(keyspace: &Keyspace, new: Arc<UserType>) -> Keyspace {
+/// The keyspace with a user-defined type replaced wherever it is used. `before` is the schema with the old type.
+pub(crate) fn with_type(keyspace: &Keyspace, new: Arc<UserType>, before: &Arc<Schema>) -> Result<Keyspace> {
     let mut changed = keyspace.clone();
     for ty in changed.types.values_mut() {
         if ty.name == new.name {
@@ -250,9 +252,10 @@ fn with_type(keyspace: &Keyspace, new: Arc<UserType>) -> Keyspace {
         for column in key.chain(&mut next.statics).chain(&mut next.regulars) {
             column.ty = replaced(&column.ty, &new);
         }
+        next.masks = mask::with_type(table, before, |ty| replaced(ty, &new))?;
         *table = Arc::new(next);
     }
-    changed
+    Ok(changed)
 }
 
 fn replaced(ty: &CqlType, new: &Arc<UserType>) -> CqlType {

@@ -198,6 +198,11 @@ fn options(options: &TableOptions, layout: &Layout<'_>) -> Vec<String> {
     ]
 }
 
+/// The options of a table as they stand behind WITH, each as `name = value`.
+pub(super) fn option_texts(keyspace: &Keyspace, table: &Table) -> Vec<String> {
+    options(&table.options, &Layout::new(keyspace, table, true))
+}
+
 fn dropped(table: &Table, layout: &Layout<'_>, out: &mut String) {
     let name = full_name(table);
     for column in &layout.dropped {

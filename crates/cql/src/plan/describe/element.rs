@@ -3,7 +3,8 @@
 use super::create;
 use helenus_model::schema::{Index, Keyspace, Table};
 use helenus_model::types::{UserType, quote_identifier};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// An object of the schema.
 #[derive(Clone, Copy)]
@@ -63,40 +64,31 @@ pub(super) fn types(keyspace: &Keyspace) -> Vec<Element<'_>> {
     sorted(keyspace.types.values().map(|ty| Element::Type(keyspace, ty)))
 }
 
-/// The types of a keyspace, each after those it uses, otherwise by name (`Types.sortedStream`).
+/// The types of a keyspace by name, but the types that one uses come right before it, unless they are there already
+/// (`Types.sortedStream`).
 fn types_by_use(keyspace: &Keyspace) -> Vec<Element<'_>> {
-    let types: Vec<&UserType> = keyspace.types.values().map(|ty| &**ty).collect();
-    let numbers: HashMap<&str, usize> = types.iter().enumerate().map(|(at, ty)| (&*ty.name, at)).collect();
-    // For each type, the number of types it waits for, and the types that wait for it.
-    let mut awaited = vec![0_usize; types.len()];
-    let mut waiting = vec![Vec::new(); types.len()];
-    for (number, ty) in types.iter().enumerate() {
-        let mut used = BTreeSet::new();
-        ty.fields
-            .iter()
-            .for_each(|(_, field)| create::names_within(field, &mut |name| _ = used.insert(name)));
-        for of in used.into_iter().filter_map(|name| numbers.get(name).copied()).filter(|of| *of != number) {
-            awaited[number] += 1;
-            waiting[of].push(number);
-        }
+    let (mut seen, mut done) = (HashSet::new(), Vec::new());
+    keyspace.types.values().for_each(|ty| add_with_used(keyspace, ty, &mut seen, &mut done));
+    done
+}
+
+/// Calls itself for the types of fields, as deep as types nest (`TYPE_DEPTH_MAX`).
+fn add_with_used<'s>(
+    keyspace: &'s Keyspace,
+    ty: &'s UserType,
+    seen: &mut HashSet<&'s str>,
+    done: &mut Vec<Element<'s>>,
+) {
+    // Types that use each other cannot be created; of damaged ones each is added once.
+    if !seen.insert(&ty.name) {
+        return;
     }
-    let mut free: BTreeSet<usize> = (0..types.len()).filter(|number| awaited[*number] == 0).collect();
-    let mut left: BTreeSet<usize> = (0..types.len()).collect();
-    let mut done = Vec::with_capacity(types.len());
-    // Types that use each other cannot be created. If there are any, they are shown in the order of their names.
-    while let Some(number) = free.pop_first().or_else(|| left.first().copied()) {
-        if !left.remove(&number) {
-            continue;
-        }
-        done.push(number);
-        for behind in &waiting[number] {
-            awaited[*behind] -= 1;
-            if awaited[*behind] == 0 {
-                free.insert(*behind);
-            }
-        }
+    let mut used = Vec::new();
+    ty.fields.iter().for_each(|(_, field)| create::names_within(field, &mut |name| used.push(name)));
+    for ty in used.into_iter().filter_map(|name| keyspace.types.get(name)) {
+        add_with_used(keyspace, ty, seen, done);
     }
-    done.into_iter().filter_map(|number| types.get(number)).map(|ty| Element::Type(keyspace, ty)).collect()
+    done.push(Element::Type(keyspace, ty));
 }
 
 /// A keyspace and all objects in it.
@@ -129,6 +121,12 @@ pub(crate) fn statements_of_table(keyspace: &Keyspace, table: &Table) -> Vec<Str
     let types = types_by_use(keyspace).into_iter().filter(|element| used.contains(element.name()));
     let elements = types.chain(with_indexes(Element::Table(keyspace, table)));
     elements.map(|element| element.statement(true)).collect()
+}
+
+/// The options of a table as they stand behind WITH, each as `name = value`, and the statements that create its indexes, by name.
+pub(crate) fn parts_of_table(keyspace: &Keyspace, table: &Table) -> (Vec<String>, BTreeMap<String, String>) {
+    let index = |index: &Arc<Index>| (index.name.to_string(), create::index(table, index));
+    (create::option_texts(keyspace, table), table.indexes.values().map(index).collect())
 }
 
 /// A table and its indexes.

@@ -9,5 +9,5 @@ mod element;
 mod layout;
 mod plan;
 
-pub(crate) use element::{statements_of_keyspace, statements_of_table};
+pub(crate) use element::{parts_of_table, statements_of_keyspace, statements_of_table};
 pub(crate) use plan::DescribePlan;

@@ -2,6 +2,7 @@
 
 use super::step::{Form, Step};
 use crate::answer::{ResultColumns, RowsOut};
+use crate::error::Result;
 use crate::plan::Plan;
 use std::sync::Arc;
 
@@ -32,7 +33,10 @@ impl ExplainPlan {
     }
 
     /// Writes the answer.
-    pub(crate) fn write(&self, steps: &[Step], out: &mut dyn RowsOut) {
-        self.form.write(steps, &self.columns, out);
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn write(&self, steps: &[Step], out: &mut dyn RowsOut) -> Result<()> {
+        self.form.write(steps, &self.columns, out)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::step::{Step, bytes_text, counted};
 use crate::plan::select::{Forecast, ReadKind};
-use helenus_engine::read::{Probe, SsTableCounts};
+use helenus_engine::read::{Probe, SkipReason, SsTableCounts};
 
 /// The most SSTables that get a line each, asked or skipped; the rest is summed.
 const TABLES_SHOWN_MAX: usize = 24;
@@ -37,6 +37,11 @@ pub(crate) fn source_steps(forecast: &Forecast<'_>, memtables: usize, probe: &Pr
         let times = rest().flat_map(|table| table.reasons()).map(|(_, times)| times).sum();
         steps.push(
             Step::new("skip", format!("{} more", rest().count()), "for reasons like these").count(times),
+        );
+    }
+    if probe.sstables_elsewhere > 0 {
+        steps.push(
+            Step::new("skip", "others", SkipReason::KeyRange.describe()).count(probe.sstables_elsewhere),
         );
     }
     if !asked.is_empty() {

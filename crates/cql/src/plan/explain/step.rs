@@ -5,6 +5,8 @@
 
 use crate::analysis::selection::result_columns;
 use crate::answer::{ResultColumn, ResultColumns, RowsOut};
+use crate::budget::room_in_text;
+use crate::error::Result;
 use helenus_model::types::{CqlType, write_json_string};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
@@ -15,6 +17,12 @@ pub(crate) const STEPS_MAX: usize = 99;
 const ROW_CHARS_MAX: usize = 96;
 /// The most characters of a target or detail in JSON.
 const JSON_CHARS_MAX: usize = 8192;
+/// The most bytes of a line besides its target and its detail.
+const LINE_BYTES: usize = 256;
+/// The most bytes of a character.
+const CHAR_BYTES_MAX: usize = 4;
+/// The most bytes of the escape of a byte in JSON.
+const ESCAPED_BYTES_MAX: usize = 6;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,20 +85,32 @@ impl Form {
     }
 
     /// Writes the lines of an explanation.
-    pub(crate) fn write(self, steps: &[Step], columns: &Arc<ResultColumns>, out: &mut dyn RowsOut) {
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub(crate) fn write(
+        self,
+        steps: &[Step],
+        columns: &Arc<ResultColumns>,
+        out: &mut dyn RowsOut,
+    ) -> Result<()> {
         out.columns(columns);
         let steps = steps.iter().take(STEPS_MAX).zip(1_i32..);
         if self.json {
             let mut text = format!("{{\"analyzed\":{},\"steps\":[", self.analyzed);
             for (step, number) in steps {
+                let shown = |text: &str| text.len().min(JSON_CHARS_MAX * CHAR_BYTES_MAX) * ESCAPED_BYTES_MAX;
+                room_in_text(&mut text, LINE_BYTES + shown(&step.target) + shown(&step.detail))?;
                 write_json(step, number, &mut text);
             }
             text.push_str("]}");
+            out.make_room(text.len())?;
             out.cell(Some(text.as_bytes()));
             out.end_row();
-            return;
+            return Ok(());
         }
         for (step, number) in steps {
+            out.make_room(LINE_BYTES + 2 * ROW_CHARS_MAX * CHAR_BYTES_MAX)?;
             out.cell(Some(&number.to_be_bytes()));
             out.cell(Some(step.operation.as_bytes()));
             out.cell(Some(cut(&step.target, ROW_CHARS_MAX).as_bytes()));
@@ -102,6 +122,7 @@ impl Form {
             }
             out.end_row();
         }
+        Ok(())
     }
 }
 

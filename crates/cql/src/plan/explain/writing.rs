@@ -1,6 +1,7 @@
 //! What a write that reads no rows first will write.
 
 use super::step::{Step, bytes_text, counted};
+use crate::shown_value::shown_literal;
 use helenus_model::cell::Cell;
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::mutation::{Change, Mutation, PartitionUpdate};
@@ -8,7 +9,7 @@ use helenus_model::packed;
 use helenus_model::row::RowBuf;
 use helenus_model::schema::{Column, Table};
 use helenus_model::token::KeyHash;
-use helenus_model::types::{quote_identifier, to_cql_literal};
+use helenus_model::types::quote_identifier;
 
 /// The most partitions that get a line each.
 const PARTITIONS_SHOWN_MAX: usize = 24;
@@ -101,7 +102,7 @@ pub(crate) fn write_steps(word: &'static str, mutation: &Mutation, reads: &str) 
 /// A partition key as CQL: `a = 1 AND b = 'x'`.
 pub(super) fn key_text(table: &Table, key: &[u8]) -> String {
     let one = |column: &Column, value: &[u8]| {
-        format!("{} = {}", quote_identifier(&column.name), to_cql_literal(&column.ty, Some(value)))
+        format!("{} = {}", quote_identifier(&column.name), shown_literal(&column.ty, Some(value)))
     };
     if let [column] = table.partition_key.as_slice() {
         return one(column, key);

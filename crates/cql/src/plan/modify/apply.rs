@@ -11,6 +11,7 @@ use super::read_before_write::{PriorRows, ReadSet};
 use super::restriction::Restriction;
 use crate::analysis::Bindings;
 use crate::analysis::restrictions::check_product;
+use crate::budget::room_in;
 use crate::error::{CqlError, Result};
 use crate::plan::conditional::CasRequest;
 use crate::super_family::{is_of_entries, is_super};
@@ -24,6 +25,7 @@ use helenus_model::reconcile::{merge_cells_into, merge_rows};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
+use std::borrow::Cow;
 
 /// The timestamp and the clock time of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,14 +170,23 @@ impl ModifyPlan {
         if !self.reads_first() || self.filter.is_range {
             return Ok(());
         }
-        for key in self.filter.partition_keys(&self.table, bindings)? {
+        let keys = self.filter.partition_keys(&self.table, bindings)?;
+        let mut rows = Vec::new();
+        if self.reads.regulars && !keys.is_empty() {
+            let named = self.filter.rows(&self.table, bindings)?;
+            check_product((keys.len(), named.len()), COMBINATION_BYTES, "the columns of the primary key")?;
+            for row in &named {
+                bindings.calls.work.step()?;
+                rows.push(row_key(&self.table, row)?);
+            }
+        }
+        for key in keys {
             let partition = wanted.partition(&self.table, &key);
             partition.statics |= self.reads.statics;
-            if self.reads.regulars {
-                for row in self.filter.rows(bindings)? {
-                    account::settle()?;
-                    partition.rows.insert(row_key(&self.table, &row)?);
-                }
+            for row in &rows {
+                bindings.calls.work.step()?;
+                account::settle()?;
+                partition.rows.insert(row.clone());
             }
         }
         Ok(())
@@ -220,7 +231,7 @@ impl ModifyPlan {
         if self.filter.is_range || self.is_about_statics() {
             return Ok(None);
         }
-        let row = self.filter.rows(bindings)?.into_iter().next().unwrap_or_default();
+        let row = self.filter.rows(&self.table, bindings)?.into_iter().next().unwrap_or_default();
         match row.len() == self.table.clustering.len() {
             true => row_key(&self.table, &row).map(Some),
             // A DELETE of a whole partition, which has no conditions.
@@ -232,7 +243,7 @@ impl ModifyPlan {
         Ok(if self.filter.is_range {
             Targets::Ranges(self.filter.ranges(&self.table, bindings)?)
         } else {
-            Targets::Rows(self.filter.rows(bindings)?)
+            Targets::Rows(self.filter.rows(&self.table, bindings)?)
         })
     }
 
@@ -260,6 +271,9 @@ impl ModifyPlan {
             return Err(no_ranges_of_columns());
         }
         for range in ranges {
+            for (values, _) in [&range.start, &range.end] {
+                room_for_head(values, 0, changes)?;
+            }
             let start: Vec<Option<&[u8]>> = range.start.0.iter().map(|value| Some(&**value)).collect();
             let end: Vec<Option<&[u8]>> = range.end.0.iter().map(|value| Some(&**value)).collect();
             changes.delete_range((&start, range.start.1), (&end, range.end.1), context.deletion());
@@ -305,6 +319,7 @@ impl ModifyPlan {
                 if row.is_empty() {
                     changes.delete_partition(context.deletion());
                 } else {
+                    room_for_head(row, 1, changes)?;
                     self.delete_row(row, context, changes);
                 }
                 return Ok(());
@@ -390,6 +405,15 @@ fn no_ranges_of_columns() -> CqlError {
     CqlError::Invalid("Range deletions are not supported for specific columns".into())
 }
 
+/// The bytes of a row's head besides its clustering, and of a column's tombstone or deletion, at most.
+const HEAD_BYTES: usize = 64;
+
+/// Asks for the memory of a row's head and of cells without values.
+fn room_for_head(clustering: &[Cow<'_, [u8]>], columns: usize, changes: &mut Changes) -> Result<()> {
+    let bytes: usize = clustering.iter().map(|value| value.len() + 4).sum();
+    room_in(changes.buffer(), 2 * bytes + HEAD_BYTES * (columns + 1))
+}
+
 /// Writes one row. A row of an UPDATE that changes nothing is not written.
 fn write_row(
     (clustering, present): (&Clustering<'_>, Option<RowView<'_>>),
@@ -403,6 +427,7 @@ fn write_row(
     let values = || clustering.iter().map(|value| Some(&**value)).chain(std::iter::repeat(None)).take(width);
     if operations.is_empty() {
         if !liveness.is_none() {
+            room_for_head(clustering, 0, changes)?;
             changes.row(values(), (liveness, DeletionTime::LIVE), &[], |_| ());
         }
         return Ok(());
@@ -415,6 +440,7 @@ fn write_row(
         let complex = complex_deletions(round, context)?;
         let mut written = Ok(());
         let start = changes.as_bytes().len();
+        room_for_head(clustering, operations.len(), changes)?;
         changes.row(values(), (liveness, DeletionTime::LIVE), &complex, |row| {
             written = round
                 .iter()
@@ -448,6 +474,7 @@ fn write_statics(
         let complex = complex_deletions(round, context)?;
         let mut written = Ok(());
         let start = changes.as_bytes().len();
+        room_for_head(&[], operations.len(), changes)?;
         changes.static_row(&complex, |row| {
             written = round
                 .iter()

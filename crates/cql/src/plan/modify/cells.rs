@@ -9,17 +9,17 @@ use super::apply::WriteContext;
 use super::list::{DeletedElements, LIST_ELEMENTS_A_STEP, PresentList, change_list, discard_values};
 use super::operation::{Action, Direction, Operation};
 use crate::analysis::{Bindings, Bound, Term};
-use crate::budget::room_for;
+use crate::budget::{room_for, room_in};
 use crate::error::{CqlError, Result};
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::packed::RowWriter;
 use helenus_model::row::RowView;
-use helenus_model::types::{CqlType, Elements, Fields};
+use helenus_model::types::{CqlType, Elements, Fields, collection_size};
 use std::borrow::Cow;
 
-/// Bytes of a cell under construction, its path of 16 bytes and its packed form, beside those of its value.
-const CELL_BYTES: usize = size_of::<Cell>() + 64;
+/// Bytes of a packed cell besides those of its value: its head, its times, and the path of a list's element.
+const CELL_BYTES: usize = 64;
 
 /// Splits operations, which are in column order, into rounds.
 pub(super) fn rounds(operations: &[Operation]) -> impl Iterator<Item = &[Operation]> {
@@ -94,19 +94,22 @@ pub(super) fn write(
     let bindings = &context.bindings;
     match &operation.action {
         Action::Set(term) => match term.bind(bindings)? {
-            Bound::Bytes(value) => cells.live(None, &value),
+            Bound::Bytes(value) => {
+                cells.room_for(1, value.len())?;
+                cells.live(None, &value);
+            }
             Bound::Null => cells.tombstone(None),
             Bound::Unset => {}
         },
         Action::Replace(term) | Action::Append(term) => {
             if let Bound::Bytes(value) = term.bind(bindings)? {
-                room_for_cells(&value)?;
+                cells.room_for_elements(&value)?;
                 cells.elements(&operation.ty, &value);
             }
         }
         Action::Prepend(term) => {
             if let Bound::Bytes(value) = term.bind(bindings)? {
-                room_for_cells(&value)?;
+                cells.room_for_elements(&value)?;
                 cells.prepend(&value);
             }
         }
@@ -114,19 +117,28 @@ pub(super) fn write(
             let value = value.bind(bindings)?;
             let key = map_key(key, bindings)?;
             match value {
-                Bound::Bytes(value) => cells.live(Some(&key), &value),
-                Bound::Null => cells.tombstone(Some(&key)),
+                Bound::Bytes(value) => {
+                    cells.room_for(1, key.len() + value.len())?;
+                    cells.live(Some(&key), &value);
+                }
+                Bound::Null => {
+                    cells.room_for(1, key.len())?;
+                    cells.tombstone(Some(&key));
+                }
                 Bound::Unset => {}
             }
         }
         Action::Discard(term) => {
             if let Bound::Bytes(value) = term.bind(bindings)? {
-                room_for_cells(&value)?;
+                cells.room_for_elements(&value)?;
                 Elements::of_list(&value).flatten().for_each(|element| cells.tombstone(Some(element)));
             }
         }
         Action::SetField(path, term) => match term.bind(bindings)? {
-            Bound::Bytes(value) => cells.live(Some(path), &value),
+            Bound::Bytes(value) => {
+                cells.room_for(1, value.len())?;
+                cells.live(Some(path), &value);
+            }
             Bound::Null => cells.tombstone(Some(path)),
             Bound::Unset => {}
         },
@@ -144,7 +156,12 @@ pub(super) fn write(
             match (found, term.bind(bindings)?) {
                 (None, _) | (_, Bound::Unset) => {}
                 (Some(_), Bound::Null) => return invalid("Invalid null value for increment"),
-                (Some(found), Bound::Bytes(by)) => cells.live(None, &sum(&operation.ty, found, &by)?),
+                (Some(found), Bound::Bytes(by)) => {
+                    let bytes = 2 * (found.len() + by.len());
+                    cells.room_for(1, bytes)?;
+                    room_for(bytes)?;
+                    cells.live(None, &sum(&operation.ty, found, &by)?);
+                }
             }
         }
         Action::Count(term, direction) => match term.bind(bindings)? {
@@ -156,7 +173,10 @@ pub(super) fn write(
         Action::Delete if operation.ty.is_multi_cell() => {}
         Action::Delete => cells.tombstone(None),
         Action::DeleteElement(term) => match (&operation.ty, term.bind(bindings)?) {
-            (_, Bound::Bytes(value)) => cells.tombstone(Some(&value)),
+            (_, Bound::Bytes(value)) => {
+                cells.room_for(1, value.len())?;
+                cells.tombstone(Some(&value));
+            }
             (CqlType::Map { .. }, Bound::Null) => return invalid("Invalid null map key"),
             (CqlType::Map { .. }, Bound::Unset) => return invalid("Invalid unset map key"),
             (_, Bound::Null) => return invalid("Invalid null set element"),
@@ -165,15 +185,6 @@ pub(super) fn write(
         Action::DeleteField(path) => cells.tombstone(Some(path)),
     }
     Ok(())
-}
-
-/// Asks for the memory of the cells of a collection's serialized value: the cells of the row under construction, their
-/// bytes, and the packed row.
-fn room_for_cells(value: &[u8]) -> Result<()> {
-    // The value begins with the number of its elements, each behind a length of four bytes.
-    let count =
-        value.first_chunk().map_or(0, |count| u32::from_be_bytes(*count) as usize).min(value.len() / 4);
-    room_for(count * CELL_BYTES + 2 * value.len())
 }
 
 fn map_key<'a>(key: &'a Term, bindings: &Bindings<'a>) -> Result<Cow<'a, [u8]>> {
@@ -211,6 +222,23 @@ pub(super) struct Cells<'c, 'w, 'r> {
 }
 
 impl Cells<'_, '_, '_> {
+    /// Asks for the memory of so many cells, whose paths and values have these bytes together.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn room_for(&mut self, count: usize, bytes: usize) -> Result<()> {
+        room_in(self.row.buffer(), count * CELL_BYTES + bytes)
+    }
+
+    /// The same for the cells of a collection's serialized value.
+    fn room_for_elements(&mut self, value: &[u8]) -> Result<()> {
+        // The value begins with the number of its elements, each behind a length of four bytes.
+        let count = collection_size(value).min(value.len() / 4);
+        // Prepending has lists of the elements and of their paths.
+        room_for(count * (size_of::<&[u8]>() + 16))?;
+        self.room_for(count, value.len())
+    }
+
     pub(super) fn live(&mut self, path: Option<&[u8]>, value: &[u8]) {
         let context = self.context;
         let local_deletion_s = if context.ttl_s == 0 { NO_EXPIRY } else { context.expires_s };

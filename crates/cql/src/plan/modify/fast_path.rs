@@ -13,12 +13,15 @@ use super::operation::{Action, Operation};
 use super::prepare::{ModifyKind, ModifyPlan};
 use super::restriction::{Restriction, Test, Values};
 use crate::analysis::{Bindings, Term};
+use crate::budget::{room_for, room_in};
 use crate::request::BoundValue;
 use helenus_model::cell::{Cell, ColumnId, Span};
 use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::packed::RowWriter;
 use helenus_model::types::CqlType;
 
+/// A longer constant is not copied for the fast path, which saves little beside it.
+const CONSTANT_BYTES_MAX: usize = 64 << 10;
 /// The bytes of a row's change besides its values and cells: head, flags, times.
 const ROW_BYTES: usize = 48;
 /// The bytes of a cell besides its value: column, flags, timestamp, TTL, expiry, length.
@@ -34,7 +37,9 @@ enum DirectValue {
 impl DirectValue {
     fn of(term: &Term) -> Option<DirectValue> {
         match term {
-            Term::Value(bytes) => Some(DirectValue::Constant(bytes.clone())),
+            Term::Value(bytes) => {
+                (bytes.len() <= CONSTANT_BYTES_MAX).then(|| DirectValue::Constant(bytes.clone()))
+            }
             // Collections are sorted when they are bound.
             Term::Marker(
                 _,
@@ -121,10 +126,14 @@ impl FastPath {
     ) -> bool {
         let Some(bytes) = self.checked(plan, bindings) else { return false };
         let Some(times) = Times::of(plan, bindings, moment) else { return false };
-        if !self.put_key(plan, bindings, collector) {
+        // Without memory the slow path asks again, and reports the refusal.
+        if room_for(bytes).is_err() || !self.put_key(plan, bindings, collector) {
             return false;
         }
         let changes = collector.changes_of_key(&plan.table, bytes);
+        if room_in(changes.buffer(), bytes).is_err() {
+            return false;
+        }
         if self.marks_row || !self.regular.is_empty() {
             let values = self.clustering.iter().map(|value| value.bytes(bindings));
             let liveness = if self.marks_row { times.liveness() } else { Liveness::NONE };

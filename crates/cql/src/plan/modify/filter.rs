@@ -176,6 +176,13 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn add(&self, parts: &mut Parts, markers: &mut Markers) -> Result<()> {
+        // The columns are looked up by the restriction that an operator makes (`Relation.toRestriction`).
+        if let RelationKind::Column { comparison: Comparison::NotEqual, .. }
+        | RelationKind::Token(_, Comparison::NotEqual, _)
+        | RelationKind::Tuple(_, Comparison::NotEqual, _) = &self.relation.kind
+        {
+            return invalid(format!("Unsupported \"!=\" relation: {}", relation_text(self.relation)));
+        }
         match &self.relation.kind {
             RelationKind::Column { column, element, comparison, value } => {
                 if matches!(comparison, Comparison::Contains | Comparison::ContainsKey) {
@@ -186,9 +193,6 @@ impl Builder<'_> {
                     ));
                 }
                 let column = self.single(column, element.as_ref(), comparison.as_str())?;
-                if *comparison == Comparison::NotEqual {
-                    return invalid(format!("Unsupported \"!=\" relation: {}", relation_text(self.relation)));
-                }
                 if !matches!(comparison, Comparison::Equal | Comparison::Like) {
                     check_slice_type(&column.ty)?;
                 }
@@ -234,9 +238,6 @@ impl Builder<'_> {
             RelationKind::Tuple(names, comparison, value) => {
                 let columns = self.several(names)?;
                 let values = self.tuple(&columns, value, markers)?;
-                if *comparison == Comparison::NotEqual {
-                    return invalid(format!("Unsupported \"!=\" relation: {}", relation_text(self.relation)));
-                }
                 self.place_several(parts, &columns, compared(*comparison, values))
             }
             RelationKind::TupleIn(names, values) => {

@@ -5,12 +5,13 @@
 
 use super::filter::Filter;
 use super::restriction::{Choices, Restriction, Test, Values};
-use crate::analysis::restrictions::check_product;
+use crate::analysis::restrictions::{check_product, room_for_product};
 use crate::analysis::{Bindings, Bound, Term};
+use crate::budget::{owned, room_for, sorted_distinct};
 use crate::error::{CqlError, Result};
 use helenus_model::byte_comparable::clustering_bound;
 use helenus_model::schema::{Column, Table};
-use helenus_model::types::{Elements, Fields};
+use helenus_model::types::{CqlType, Elements, Fields, collection_size};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -32,6 +33,17 @@ fn invalid<T>(message: String) -> Result<T> {
     Err(CqlError::Invalid(message))
 }
 
+/// Refuses lists with nulls, which a marker may have brought: a partition key has none, in contrast to other values and to clusterings
+/// (`Validation.validateKey`).
+fn check_stored(columns: &[Column], values: &[Cow<'_, [u8]>]) -> Result<()> {
+    for (column, value) in columns.iter().zip(values) {
+        if matches!(column.ty, CqlType::List { .. }) && !value.is_empty() {
+            column.ty.validate(value).map_err(|error| CqlError::Invalid(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
 impl Filter {
     /// The serialised keys of the partitions, without duplicates.
     pub(super) fn partition_keys(&self, table: &Table, bindings: &Bindings<'_>) -> Result<Vec<Vec<u8>>> {
@@ -39,15 +51,18 @@ impl Filter {
         if let [Restriction { test: Test::Equal(Values::One(term)), names, .. }] = &self.keys[..] {
             let value = value_of(term, (names, 0, Side::Alone), bindings)?;
             check_length(value.len(), value.len())?;
-            keys.push(value.into_owned());
+            check_stored(&table.partition_key, std::slice::from_ref(&value))?;
+            keys.push(owned(value)?);
         } else {
             let mut rows = product(&self.keys, bindings)?;
             // Of equal keys with different bytes, such as 1.0 and 1, the first counts.
             if rows.len() > 1 {
-                rows.sort_by(|a, b| compare_keys(table, a, b));
-                rows.dedup_by(|a, b| compare_keys(table, a, b).is_eq());
+                rows.iter().try_for_each(|values| check_lengths(values))?;
+                rows = distinct(&table.partition_key, rows, bindings)?;
             }
             for values in rows {
+                check_stored(&table.partition_key, &values)?;
+                room_for(KEY_BYTES_MAX)?;
                 keys.push(serialised_key(&values)?);
             }
         }
@@ -62,18 +77,18 @@ impl Filter {
     }
 
     /// The clusterings of the rows; none if an IN is empty, a single one without values if nothing is restricted.
-    pub(super) fn rows<'a>(&'a self, bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
+    pub(super) fn rows<'a>(&'a self, table: &Table, bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
         let mut rows = product(&self.clustering, bindings)?;
         for row in &rows {
-            let total = row.iter().map(|value| value.len()).sum();
-            for value in row {
-                check_length(value.len(), total)?;
+            check_lengths(row)?;
+            // Their ordered forms have the digits of numbers.
+            for (value, column) in row.iter().zip(&table.clustering) {
+                bindings.calls.work.digits(&column.ty, value)?;
             }
-            check_length(total, total)?;
         }
+        // Of equal rows with different bytes the first counts, as of keys.
         if rows.len() > 1 {
-            rows.sort_unstable();
-            rows.dedup();
+            rows = distinct(&table.clustering, rows, bindings)?;
         }
         Ok(rows)
     }
@@ -88,6 +103,7 @@ impl Filter {
         };
         let mut ranges = Vec::new();
         for prefix in product(prefix, bindings)? {
+            bindings.calls.work.step()?;
             let Some((start, end, names, first)) = slice else {
                 ranges.push(RowRange { start: (prefix.clone(), true), end: (prefix, false) });
                 continue;
@@ -247,16 +263,36 @@ fn bound<'a>(
     Ok(Some((all, *included)))
 }
 
-fn compare_keys(table: &Table, a: &Clustering<'_>, b: &Clustering<'_>) -> Ordering {
-    let parts = table.partition_key.iter().zip(a.iter().zip(b));
-    parts
-        .map(|(column, (a, b))| column.ty.compare(a, b))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+/// Rows in the order of their columns, without equal ones.
+fn distinct<'a>(
+    columns: &[Column],
+    rows: Vec<Clustering<'a>>,
+    bindings: &Bindings<'_>,
+) -> Result<Vec<Clustering<'a>>> {
+    let work = bindings.calls.work;
+    let compare = |a: &Clustering<'a>, b: &Clustering<'a>| {
+        for (column, (a, b)) in columns.iter().zip(a.iter().zip(b)) {
+            let order = work.order(&column.ty, a, b)?;
+            if order.is_ne() {
+                return Ok(order);
+            }
+        }
+        Ok(Ordering::Equal)
+    };
+    sorted_distinct(rows, compare, work)
 }
 
 /// The memory for a row or partition of a write besides its values: its key, its change, its entries in two lists.
 pub(super) const COMBINATION_BYTES: usize = 256;
+
+/// The memory of an element of an IN list besides its bytes: a list for its values, and the allocator's bytes of both.
+const CHOICE_BYTES: usize = 128;
+
+/// The bytes of values that are copied with their row.
+fn owned_bytes(rows: &[Clustering<'_>]) -> usize {
+    let bytes = |value: &Cow<'_, [u8]>| if let Cow::Owned(bytes) = value { bytes.len() } else { 0 };
+    rows.iter().flatten().map(bytes).sum()
+}
 
 /// All combinations of the values that restrictions allow.
 fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Result<Vec<Clustering<'a>>> {
@@ -277,6 +313,7 @@ fn product<'a>(restrictions: &'a [Restriction], bindings: &Bindings<'a>) -> Resu
                 let choices = chosen(choices, names, bindings)?;
                 let bytes = COMBINATION_BYTES + size_of::<Cow<'_, [u8]>>() * restrictions.len();
                 check_product((rows.len(), choices.len()), bytes, "the columns of the primary key")?;
+                room_for_product((rows.len(), owned_bytes(&rows)), (choices.len(), owned_bytes(&choices)))?;
                 bindings.calls.work.check()?;
                 rows = rows
                     .iter()
@@ -324,7 +361,15 @@ fn chosen<'a>(
                 Bound::Null => return invalid(format!("Invalid null value for column {}", joined(names))),
                 Bound::Unset => return invalid(format!("Invalid unset value for column {}", joined(names))),
             };
-            let mut all = Vec::new();
+            let count = collection_size(&list).min(list.len() / 4);
+            check_product((count, 1), CHOICE_BYTES, "the columns of the primary key")?;
+            room_for(list.len() + count * CHOICE_BYTES)?;
+            if names.len() > 1 {
+                // A tuple's fields may be empty.
+                room_for(list.len() + count * CHOICE_BYTES + list.len() / 4 * size_of::<Cow<'_, [u8]>>())?;
+            }
+            bindings.calls.work.value_steps(list.len())?;
+            let mut all = Vec::with_capacity(count);
             for element in Elements::of_list(&list) {
                 let element = element.ok_or_else(|| {
                     null_value(names, 0, if names.len() > 1 { Side::In } else { Side::Bound })
@@ -356,6 +401,7 @@ fn push_values<'a>(
         }
         Values::Tuple(term) => {
             let tuple = value_of(term, (names, 0, side), bindings)?;
+            room_for(tuple.len())?;
             out.extend(tuple_values(&tuple, names, side)?);
         }
     }
@@ -416,11 +462,8 @@ fn joined(names: &[Arc<str>]) -> String {
 
 /// A partition key of several columns: for each value its length, the value, and a zero byte (`CompositeType`).
 fn serialised_key(values: &[Cow<'_, [u8]>]) -> Result<Vec<u8>> {
+    check_lengths(values)?;
     let total: usize = values.iter().map(|value| value.len()).sum();
-    for value in values {
-        check_length(value.len(), total)?;
-    }
-    check_length(total, total)?;
     if let [only] = values {
         return Ok(only.to_vec());
     }
@@ -431,6 +474,15 @@ fn serialised_key(values: &[Cow<'_, [u8]>]) -> Result<Vec<u8>> {
         key.push(0);
     }
     Ok(key)
+}
+
+/// Refuses values that are too long for the columns of a key or clustering.
+fn check_lengths(values: &[Cow<'_, [u8]>]) -> Result<()> {
+    let total: usize = values.iter().map(|value| value.len()).sum();
+    for value in values {
+        check_length(value.len(), total)?;
+    }
+    check_length(total, total)
 }
 
 fn check_length(length: usize, told: usize) -> Result<()> {

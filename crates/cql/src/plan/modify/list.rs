@@ -4,6 +4,7 @@
 use super::cells::Cells;
 use super::operation::Action;
 use crate::analysis::{Bound, Term};
+use crate::budget::room_for_elements;
 use crate::error::{CqlError, Result};
 use helenus_model::cell::{Cell, ColumnId};
 use helenus_model::row::RowView;
@@ -121,6 +122,7 @@ pub(super) fn discard_values(
     let work = context.bindings.calls.work;
     work.steps(1)?;
     let Bound::Bytes(values) = values.bind(&context.bindings)? else { return Ok(()) };
+    room_for_elements(&values)?;
     let Some(row) = row else { return Ok(()) };
     let list = row.cells_of(cells.column);
     let deleted = deleted.0.entry(cells.column).or_default();
@@ -153,6 +155,7 @@ pub(super) fn discard_values(
         found.sort_unstable();
         found.dedup();
     }
+    cells.room_for(found.len(), 0)?;
     for at in found {
         if !deleted.contains(at) {
             cells.tombstone(Some(row.path(&list[at])));
@@ -202,7 +205,10 @@ fn set_at(
     };
     let element = list.element_at(&index, deleted, "set an element on")?;
     match value {
-        Bound::Bytes(value) => cells.live(Some(element.1), &value),
+        Bound::Bytes(value) => {
+            cells.room_for(1, value.len())?;
+            cells.live(Some(element.1), &value);
+        }
         Bound::Null => {
             cells.tombstone(Some(element.1));
             deleted.add(element.0, cells.context.timestamp_us);

@@ -189,11 +189,12 @@ struct Keep<'a> {
 
 impl RowSink for Keep<'_> {
     fn partition(&mut self, _key: &[u8], static_row: Option<RowView<'_>>) -> Result<()> {
-        self.statics = static_row.map(|row| {
+        if let Some(row) = static_row {
+            account::grow(row.data.len() + size_of_val(&*row.row.cells))?;
             let mut kept = RowBuf::default();
             kept.copy_from(row);
-            kept
-        });
+            self.statics = Some(kept);
+        }
         Ok(())
     }
 
@@ -208,7 +209,8 @@ impl RowSink for Keep<'_> {
             }
         })?;
         if row.data.len() >= LARGE_ROW_BYTES {
-            account::grow(row.value_bytes())?;
+            // A buffer that grows by doubling.
+            account::grow(2 * row.value_bytes())?;
         }
         let mut kept = RowBuf::default();
         kept.copy_from(row);

@@ -8,12 +8,13 @@ use super::group::{GroupLimits, Grouping};
 use super::paging::{PageEnd, Remaining};
 use super::prepare::SelectPlan;
 use super::row::Computing;
-use super::sink::{PAGE_BYTES, Partition, SelectSink, Target};
+use super::sink::{PAGE_BYTES, Partition, SelectSink, Target, check_length};
 use super::sort::SortBuffer;
 use crate::analysis::restrictions::{PartitionSelection, RowSelection};
 use crate::analysis::selection::{GroupBy, Source, TermUse};
 use crate::analysis::{Bound, Term};
 use crate::answer::{Answer, Outcome, RowsOut};
+use crate::budget::owned;
 use crate::error::{CqlError, Result};
 use crate::guardrails::Reading;
 use crate::plan::Execution;
@@ -112,6 +113,7 @@ impl SelectPlan {
             shows_statics_alone: self.restrictions.shows_statics_alone(),
             partition: Partition::default(),
             bytes_max: (!is_paged).then_some(execution.answer_bytes_max),
+            memory: execution.request.identity.answer_memory(),
             failure: None,
             scratch: Vec::new(),
             passed: (0, 0),
@@ -131,7 +133,12 @@ impl SelectPlan {
         warnings.extend(self.tombstone_warning(&sink, execution.tombstones_warn));
         let began_ns = execution.began_ns();
         let ticket = sink.ticket.take();
+        let mut memory = std::mem::take(&mut sink.memory);
+        let bytes_max = sink.bytes_max;
         let end = self.finish(sink, end, limit)?;
+        // Rows that were kept until the last one are in the answer now.
+        memory.grow_to(out.bytes())?;
+        check_length(out.bytes(), bytes_max)?;
         execution.spent(Stage::Sink, began_ns);
         let state = end.zip(read).and_then(|(end, partitions)| rest.state(end, &partitions));
         let paging_state = state.map(|state| PagingState { is_cut: !obeys_states, ..state }.encode());
@@ -264,15 +271,15 @@ impl SelectPlan {
     fn finish(&self, sink: SelectSink<'_>, end: ReadEnd, limit: u64) -> Result<Option<PageEnd>> {
         match sink.target {
             Target::Answer => {}
-            Target::Nearest(nearby) => nearby.write(sink.out),
+            Target::Nearest(nearby) => nearby.write(sink.out)?,
             Target::Folding(mut folding) => folding.write(&self.selection, &sink.computing, sink.out)?,
-            Target::Kept(kept, sort) => kept.write(sort, limit, sink.out),
+            Target::Kept(kept, sort) => kept.write(sort, limit, (sink.computing.calls.work, sink.out))?,
             Target::Grouping(mut grouping) => {
                 // If the page ended before a group, the group before it is complete.
                 grouping.finish(&self.selection, &sink.computing, sink.out)?;
                 let page_end = grouping.page_end(&*sink.out);
                 if let Some((kept, sort)) = grouping.kept {
-                    kept.write(sort, limit, sink.out);
+                    kept.write(sort, limit, (sink.computing.calls.work, sink.out))?;
                 }
                 return Ok(page_end);
             }
@@ -423,7 +430,8 @@ impl SelectPlan {
             (Bound::Null, TermUse::Element(name)) => refused("null", "element", name),
             (Bound::Unset, TermUse::Element(name)) => refused("unset", "element", name),
             (Bound::Null, TermUse::SliceEnd(name)) => refused("null", "slice", name),
-            (bound, _) => Ok(bound.bytes().map(<[u8]>::to_vec)),
+            (Bound::Bytes(bytes), _) => owned(bytes).map(Some),
+            (Bound::Null | Bound::Unset, _) => Ok(None),
         };
         self.selection.terms.iter().map(bind).collect()
     }

@@ -4,6 +4,7 @@ use super::row::{Computing, RowAt};
 use super::sink::write;
 use crate::analysis::selection::Selection;
 use crate::answer::RowsOut;
+use crate::budget::room_for;
 use crate::error::Result;
 use crate::functions::Fold;
 
@@ -28,6 +29,12 @@ impl Folding {
         self.rows == 0
     }
 
+    /// The bytes of the values that are kept until the last row.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let first = self.first.iter().flatten().map(Vec::len).sum::<usize>();
+        first + self.folds.iter().map(Fold::kept_bytes).sum::<usize>()
+    }
+
     /// Adds a row.
     ///
     /// # Errors
@@ -41,14 +48,21 @@ impl Folding {
     ) -> Result<()> {
         if self.rows == 0 {
             for (selected, first) in selection.first.iter().zip(&mut self.first) {
-                *first = row.selected(selected, computing, scratch)?.map(|value| value.into_owned());
+                let value = row.selected(selected, computing, scratch)?;
+                room_for(value.as_deref().map_or(0, <[u8]>::len))?;
+                *first = value.map(|value| value.into_owned());
             }
         }
         self.rows += 1;
         for (call, fold) in selection.aggregates.iter().zip(&mut self.folds) {
             match &call.argument {
-                None => fold.add(None),
-                Some(argument) => fold.add(row.selected(argument, computing, scratch)?.as_deref()),
+                None => fold.add(None, computing.calls.work)?,
+                Some(argument) => {
+                    let value = row.selected(argument, computing, scratch)?;
+                    // The fold may keep it, in a buffer that grows by doubling.
+                    room_for(2 * value.as_deref().map_or(0, <[u8]>::len))?;
+                    fold.add(value.as_deref(), computing.calls.work)?;
+                }
             }
         }
         Ok(())
@@ -64,8 +78,13 @@ impl Folding {
         computing: &Computing<'_>,
         out: &mut dyn RowsOut,
     ) -> Result<()> {
-        let folded: Result<Vec<Option<Vec<u8>>>> = self.folds.iter().map(Fold::result).collect();
-        let folded = folded?;
+        let mut folded = Vec::with_capacity(self.folds.len());
+        for fold in &self.folds {
+            room_for(fold.kept_bytes())?;
+            folded.push(fold.result()?);
+            // A number may be longer than those it is the sum of.
+            room_for(0)?;
+        }
         let computing = Computing { folded: &folded, first: &self.first, ..*computing };
         let nothing = RowAt { key: &[], key_columns: 0, statics: None, row: None, now_s: 0 };
         write(selection, &nothing, &computing, out, &mut Vec::new())?;

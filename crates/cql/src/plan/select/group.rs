@@ -10,6 +10,7 @@ use super::row::{Computing, RowAt};
 use super::sort::{Sort, SortBuffer};
 use crate::analysis::selection::{GroupBy, Selection, Source};
 use crate::answer::RowsOut;
+use crate::budget::{RequestBudget, room_for};
 use crate::error::Result;
 use crate::plan::paging_state::{RowMark, write_mark};
 use helenus_engine::read::left_of;
@@ -56,13 +57,20 @@ struct Common {
 
 impl Common {
     /// Whether both are of one group. Equal values may have different bytes.
-    fn is_of_group(&self, other: &Common, types: &[CqlType]) -> bool {
-        let mut values = self.clustering.iter().zip(&other.clustering).zip(types);
-        let are_equal = values.all(|((one, other), ty)| match (one, other) {
-            (Some(one), Some(other)) => one == other || ty.compare(one, other).is_eq(),
-            (one, other) => one == other,
-        });
-        are_equal && self.function == other.function
+    ///
+    /// # Errors
+    /// The request has taken too long.
+    fn is_of_group(&self, other: &Common, types: &[CqlType], work: &RequestBudget<'_>) -> Result<bool> {
+        for ((one, other), ty) in self.clustering.iter().zip(&other.clustering).zip(types) {
+            if one == other {
+                continue;
+            }
+            let (Some(one), Some(other)) = (one, other) else { return Ok(false) };
+            if work.order(ty, one, other)?.is_ne() {
+                return Ok(false);
+            }
+        }
+        Ok(self.function == other.function)
     }
 }
 
@@ -95,6 +103,11 @@ impl<'a> Grouping<'a> {
             last_row: Vec::new(),
             last: None,
         }
+    }
+
+    /// The bytes of the groups that are kept until they are sorted, and of the one that is open.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.folding.kept_bytes() + self.kept.as_ref().map_or(0, |(kept, _)| kept.bytes())
     }
 
     /// Whether all groups that were asked for are complete.
@@ -130,7 +143,9 @@ impl<'a> Grouping<'a> {
         let common = self.common(row, computing, scratch)?;
         let is_new_partition = self.partition != row.key;
         let is_next = match (&common, &self.last) {
-            (Some(common), Some(last)) => !common.is_of_group(last, &self.by.clustering),
+            (Some(common), Some(last)) => {
+                !common.is_of_group(last, &self.by.clustering, computing.calls.work)?
+            }
             _ => true,
         };
         if is_new_partition || is_next {
@@ -149,7 +164,7 @@ impl<'a> Grouping<'a> {
             self.left_in_partition = left_of(self.left_in_partition, 1);
             self.last = common;
             if let Some((kept, sort)) = &mut self.kept {
-                kept.begin_row(sort, row, scratch);
+                kept.begin_row(sort, row, scratch)?;
             }
         }
         self.folding.add(selection, row, computing, scratch)?;
@@ -182,7 +197,9 @@ impl<'a> Grouping<'a> {
         let function = match &self.by.function {
             None => None,
             Some((function, _)) => {
-                row.selected(function, computing, scratch)?.map(|value| value.into_owned())
+                let value = row.selected(function, computing, scratch)?;
+                room_for(value.as_deref().map_or(0, <[u8]>::len))?;
+                value.map(|value| value.into_owned())
             }
         };
         Ok(Some(Common { clustering, function }))

@@ -2,7 +2,8 @@
 //!
 //! The answer is exact: all rows that satisfy the WHERE clause are measured with the similarity function of the index,
 //! and the nearest LIMIT rows are kept. Cassandra walks a graph and may miss some. Of equally near rows those that are
-//! first in the table's order are kept and come first. Rows without a vector are in no index and so in no answer.
+//! first in the table's order are kept and come first. Rows without a vector, or with one that no index holds
+//! (`check_vector`), are in no index and so in no answer.
 
 use super::row::RowAt;
 use crate::analysis::selection::Source;
@@ -13,6 +14,7 @@ use crate::functions::Similarity;
 use crate::guardrails::level_name;
 use crate::request::Request;
 use crate::syntax::ast;
+use helenus_model::index::{UnindexableVector, check_vector};
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
@@ -110,7 +112,10 @@ impl Nearest {
     /// The vector is null or unset; too many rows are asked for.
     pub(super) fn bind(&self, limit: u64, bindings: &Bindings<'_>) -> Result<TopK<'_>> {
         let vector = match self.vector.bind(bindings)? {
-            Bound::Bytes(bytes) => Similarity::floats(&bytes),
+            Bound::Bytes(bytes) => {
+                self.check_vector(&bytes).map_err(|problem| CqlError::Invalid(problem.to_string()))?;
+                Similarity::floats(&bytes)
+            }
             Bound::Null => return invalid(format!("Unsupported null value for column {}", self.column)),
             Bound::Unset => return invalid(format!("Unsupported unset value for column {}", self.column)),
         };
@@ -120,7 +125,12 @@ impl Nearest {
             ));
         }
         let rows_max = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(TopK { nearest: self, vector, rows: BinaryHeap::new(), rows_max, seen: 0 })
+        Ok(TopK { nearest: self, vector, rows: BinaryHeap::new(), rows_max, seen: 0, bytes: 0 })
+    }
+
+    /// Whether the index can hold a vector.
+    fn check_vector(&self, vector: &[u8]) -> std::result::Result<(), UnindexableVector> {
+        check_vector(vector, self.measure == Similarity::Cosine)
     }
 }
 
@@ -135,6 +145,8 @@ pub(super) struct TopK<'a> {
     vector: Vec<f32>,
     rows: BinaryHeap<Candidate>,
     rows_max: usize,
+    /// The bytes of the rows.
+    bytes: usize,
     seen: u64,
 }
 
@@ -167,7 +179,7 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TopK<'_> {
-    /// Measures a row, and calls `write` if it is near enough. Returns whether it has a vector.
+    /// Measures a row, and calls `write` if it is near enough. Returns whether it has a vector that an index holds.
     ///
     /// # Errors
     /// Those of `write`.
@@ -178,6 +190,9 @@ impl TopK<'_> {
         write: impl FnOnce(&mut dyn RowsOut, &mut Vec<u8>) -> Result<()>,
     ) -> Result<bool> {
         let Some(value) = row.value(&self.nearest.source, scratch) else { return Ok(false) };
+        if self.nearest.check_vector(value).is_err() {
+            return Ok(false);
+        }
         let score = self.nearest.measure.measure(&Similarity::floats(value), &self.vector);
         let number = self.seen;
         self.seen += 1;
@@ -188,20 +203,32 @@ impl TopK<'_> {
         let mut cells = Cells::default();
         write(&mut cells, scratch)?;
         if is_full {
-            self.rows.pop();
+            let farthest = self.rows.pop();
+            self.bytes -= farthest.map_or(0, |farthest| farthest.cells.bytes());
         }
+        self.bytes += cells.bytes();
         self.rows.push(Candidate { score, number, cells });
         Ok(true)
     }
 
+    /// The bytes of the rows that are kept.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Writes the rows, the nearest first.
-    pub(super) fn write(self, out: &mut dyn RowsOut) {
+    ///
+    /// # Errors
+    /// There is no memory for the answer.
+    pub(super) fn write(self, out: &mut dyn RowsOut) -> Result<()> {
         for near in self.rows.into_sorted_vec() {
             for cell in &near.cells.0 {
+                out.make_room(cell.as_ref().map_or(0, Vec::len))?;
                 out.cell(cell.as_deref());
             }
             out.end_row();
         }
+        Ok(())
     }
 }
 
@@ -219,7 +246,7 @@ impl RowsOut for Cells {
     fn end_row(&mut self) {}
 
     fn bytes(&self) -> usize {
-        0
+        self.0.iter().flatten().map(Vec::len).sum()
     }
 
     fn clear(&mut self) {

@@ -7,12 +7,14 @@ use crate::analysis::restrictions::{NearestTo, Restrictions, WhereClause};
 use crate::analysis::selection::{Finder, GroupedBy, Selection, Source};
 use crate::analysis::{Markers, Receiver, Scope, Term, existing_column};
 use crate::answer::ResultColumns;
+use crate::budget::room_for;
 use crate::error::{CqlError, Result};
 use crate::plan::timeout::Timeout;
 use crate::super_family;
 use crate::syntax::ast::{self, Select, Statement, StatementKind};
 use crate::syntax::print;
 use crate::virtual_table::is_virtual_keyspace;
+use helenus_engine::account;
 use helenus_model::cell::ColumnId;
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::CqlType;
@@ -65,9 +67,9 @@ impl SelectPlan {
         markers: &mut Markers,
     ) -> Result<SelectPlan> {
         let masks = !scope.table(&select.table)?.masks.is_empty();
-        let mut of_masked = markers.clone();
+        let of_masked = masks.then(|| markers.clone());
         let mut plan = SelectPlan::prepare_one(select, scope, (markers, false))?;
-        if masks {
+        if let Some(mut of_masked) = of_masked {
             let masked = SelectPlan::prepare_one(select, scope, (&mut of_masked, true))?;
             plan.masked = Some(Box::new(masked));
         }
@@ -138,6 +140,8 @@ impl SelectPlan {
             .then(|| Sort::new(ordering.iter().map(|(column, _)| *column), reversed));
         let reads_statics = !table.statics.is_empty()
             && (selection.uses_statics() || restrictions.has_static() || restrictions.shows_statics_alone());
+        // A copy of the statement, and its text: no more than the request has of it already.
+        room_for(usize::try_from(account::held()).unwrap_or(0))?;
         let text = print(&Statement { kind: StatementKind::Select(select.clone()), markers: Vec::new() });
         let direct = DirectColumns::of(&selection, table);
         let tests_cells = restrictions.has_regular() || restrictions.has_static();

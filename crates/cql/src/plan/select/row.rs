@@ -1,8 +1,10 @@
 //! Takes values out of a row: from its partition key, its clustering, its cells and its partition's static row.
 
-use super::part::{self, Times};
+use super::part::{self, CellsBetween, Times};
 use crate::analysis::restrictions::ColumnAccess;
 use crate::analysis::selection::{RowValue, Selected, Shape, Source, TimePath};
+use crate::budget::{RequestBudget, normalised, owned, room_for, room_for_elements, room_in};
+use crate::cost::SHORT_VALUES_PER_STEP;
 use crate::error::Result;
 use crate::scope::CallContext;
 use crate::syntax::ast::TimeFunction;
@@ -11,6 +13,12 @@ use helenus_model::row::RowView;
 use helenus_model::schema::Column;
 use helenus_model::types::{CqlType, Fields, put_value};
 use std::borrow::Cow;
+
+/// The size of a column's value from which it counts as work of its own.
+const LONG_VALUE_BYTES: usize = 256;
+
+/// The first and the last key of a slice, both included; `None`: no limit.
+type Ends<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// A row, and what it needs of its partition.
 #[derive(Clone, Copy)]
@@ -37,6 +45,16 @@ pub(super) struct Computing<'a> {
     pub(super) folded: &'a [Option<Vec<u8>>],
     /// The leaf values of the first row; empty where there are no aggregates.
     pub(super) first: &'a [Option<Vec<u8>>],
+}
+
+/// The bytes that the time of a cell takes until it is in a list: a number, a value of its own, its part of the list.
+const TIME_BYTES: usize = 128;
+/// The bytes of a part of a value besides its own: its length, and its place among the parts.
+const PART_BYTES: usize = 64;
+
+/// Asks for the memory for taking a collection apart.
+fn room_for_entries(value: Option<&[u8]>) -> Result<()> {
+    value.map_or(Ok(()), room_for_elements)
 }
 
 impl Computing<'_> {
@@ -66,6 +84,38 @@ impl<'a> RowAt<'a> {
                 }
             }
         }
+    }
+
+    /// Asks for the memory of a value that must be assembled in `scratch`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn room_for_value(&self, source: &Source, scratch: &mut Vec<u8>) -> Result<()> {
+        let Source::Cell { id, is_static, shape } = source else { return Ok(()) };
+        if matches!(shape, Shape::Simple | Shape::Counter) {
+            return Ok(());
+        }
+        let Some(row) = (if *is_static { self.statics } else { self.row }) else { return Ok(()) };
+        let cell_bytes = |cell: &Cell| row.path(cell).len() + row.value(cell).len() + 8;
+        let fields = if let Shape::Udt(fields) = shape { 4 * fields } else { 4 };
+        let bytes = fields + row.cells_of(*id).iter().map(cell_bytes).sum::<usize>();
+        scratch.clear();
+        room_in(scratch, bytes)
+    }
+
+    /// The same for the value or the times of a column.
+    fn room_for_leaf(&self, leaf: &RowValue, scratch: &mut Vec<u8>) -> Result<()> {
+        match leaf {
+            RowValue::Column(source) => self.room_for_value(source, scratch),
+            RowValue::Time(_, source) => self.room_for_times(source),
+        }
+    }
+
+    /// Asks for the memory of the times of a column's cells, and of the list of them.
+    fn room_for_times(&self, source: &Source) -> Result<()> {
+        let Source::Cell { id, is_static, .. } = source else { return Ok(()) };
+        let row = if *is_static { self.statics } else { self.row };
+        room_for(TIME_BYTES * row.map_or(0, |row| row.cells_of(*id).len()))
     }
 
     /// The value of a static column of one cell.
@@ -107,13 +157,16 @@ impl<'a> RowAt<'a> {
             return Some(scratch);
         }
         if let Shape::Udt(fields) = shape {
+            // Cells are in the order of their fields.
+            let index = |cell: &Cell| {
+                let path = row.path(cell).first_chunk::<2>();
+                path.map_or(0, |path| usize::from(u16::from_be_bytes(*path)))
+            };
+            let mut cells = live().peekable();
             for field in 0..fields {
-                let is_field = |cell: &&Cell| {
-                    row.path(cell)
-                        .first_chunk::<2>()
-                        .is_some_and(|path| usize::from(u16::from_be_bytes(*path)) == field)
-                };
-                put_value(live().find(is_field).map(|cell| row.value(cell)), scratch);
+                while cells.next_if(|cell| index(cell) < field).is_some() {}
+                let cell = cells.next_if(|cell| index(cell) == field);
+                put_value(cell.map(|cell| row.value(cell)), scratch);
             }
             return Some(scratch);
         }
@@ -206,7 +259,12 @@ impl<'a> RowAt<'a> {
     fn times_of(&self, function: TimeFunction, path: &TimePath, computing: &Computing<'_>) -> Result<Times> {
         let mut scratch = Vec::new();
         Ok(match path {
-            TimePath::Column(source) => self.times(function, source),
+            TimePath::Column(source) => {
+                let cells = self.cells(source).map_or(0, |(_, cells)| cells.len());
+                computing.calls.work.steps(cells / SHORT_VALUES_PER_STEP)?;
+                self.room_for_times(source)?;
+                self.times(function, source)
+            }
             TimePath::Field(inner, field, index) => {
                 if self.selected(field, computing, &mut scratch)?.is_none() {
                     return Ok(Times::None);
@@ -215,8 +273,13 @@ impl<'a> RowAt<'a> {
             }
             TimePath::Element(inner, collection, ty, key) => {
                 let value = self.selected(collection, computing, &mut scratch)?;
+                room_for_entries(value.as_deref())?;
                 let key = computing.term(*key);
-                match value.as_deref().zip(key).and_then(|(value, key)| part::index_of(ty, value, key)) {
+                let found = match value.as_deref().zip(key) {
+                    Some((value, key)) => part::index_of(ty, value, key, computing.calls.work)?,
+                    None => None,
+                };
+                match found {
                     Some(index) => self.times_of(function, inner, computing)?.at(index),
                     None => Times::None,
                 }
@@ -224,23 +287,114 @@ impl<'a> RowAt<'a> {
             TimePath::Slice(inner, collection, ty, (from, to)) => {
                 let ends = (from.and_then(|from| computing.term(from)), to.and_then(|to| computing.term(to)));
                 let value = self.selected(collection, computing, &mut scratch)?;
-                let range = value.as_deref().map_or(0..0, |value| part::index_range(ty, value, ends));
+                room_for_entries(value.as_deref())?;
+                let range = match value.as_deref() {
+                    Some(value) => part::index_range(ty, value, ends, computing.calls.work)?,
+                    None => 0..0,
+                };
                 self.times_of(function, inner, computing)?.within(range)
             }
         })
     }
 
-    /// The value under a key of a multi-cell set or map; `None` if the column is not one.
-    fn element_cell(&self, source: &Source, ty: &CqlType, key: &[u8]) -> Option<Option<&'a [u8]>> {
-        let Source::Cell { id, is_static, shape: shape @ (Shape::Set | Shape::Map) } = source else {
-            return None;
+    /// The cells of a multi-cell column.
+    fn cells(&self, source: &Source) -> Option<(RowView<'a>, &'a [Cell])> {
+        let Source::Cell { id, is_static, .. } = source else { return None };
+        let row = (if *is_static { self.statics } else { self.row })?;
+        Some((row, row.cells_of(*id)))
+    }
+
+    /// The cells from one key to another, both included, of a multi-cell set or map; `None` if the column is not one.
+    /// Cells are in the order of their keys, so the rest of the collection is neither visited nor assembled.
+    fn cells_between(
+        &self,
+        (selected, ty): (&Selected, &CqlType),
+        (from, to): (Option<&[u8]>, Option<&[u8]>),
+        work: &RequestBudget<'_>,
+    ) -> Result<Option<CellsBetween<'a>>> {
+        let Selected::Leaf(RowValue::Column(source)) = selected else { return Ok(None) };
+        let Source::Cell { shape: shape @ (Shape::Set | Shape::Map), .. } = source else { return Ok(None) };
+        let (Some(key_type), Some((row, cells))) = (part::key_type(ty), self.cells(source)) else {
+            return Ok(Some(CellsBetween { row: None, shape: *shape, cells: &[] }));
         };
-        let Some(row) = (if *is_static { self.statics } else { self.row }) else { return Some(None) };
-        let key_type = part::key_type(ty)?;
-        let cells = row.cells_of(*id);
-        let cell = cells.iter().find(|cell| key_type.compare(row.path(cell), key).is_eq());
-        let cell = cell.filter(|cell| cell.is_live(self.now_s));
-        Some(cell.map(|cell| if *shape == Shape::Set { row.path(cell) } else { row.value(cell) }))
+        let before = |key: &[u8], or_equal: bool| {
+            part::place(cells.len(), |index| {
+                let path = cells.get(index).map_or(&[][..], |cell| row.path(cell));
+                let order = work.order(key_type, path, key)?;
+                Ok(order.is_lt() || or_equal && order.is_eq())
+            })
+        };
+        let start = from.map_or(Ok(0), |from| before(from, false))?;
+        let end = to.map_or(Ok(cells.len()), |to| before(to, true))?;
+        let cells = cells.get(start..end.max(start)).unwrap_or_default();
+        work.steps(cells.len() / SHORT_VALUES_PER_STEP)?;
+        Ok(Some(CellsBetween { row: Some(row), shape: *shape, cells }))
+    }
+
+    /// The element under a key of a set or map.
+    fn element<'s>(
+        &self,
+        (inner, ty, key): (&Selected, &CqlType, &[u8]),
+        computing: &'s Computing<'_>,
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Option<Cow<'s, [u8]>>>
+    where
+        'a: 's,
+    {
+        let work = computing.calls.work;
+        if let Some(between) = self.cells_between((inner, ty), (Some(key), Some(key)), work)? {
+            return Ok(between.element(self.now_s).map(Cow::Borrowed));
+        }
+        let value = self.selected(inner, computing, scratch)?;
+        room_for_entries(value.as_deref())?;
+        let Some(value) = value.as_deref() else { return Ok(None) };
+        let found = part::element(ty, value, key, work)?;
+        Ok(found.map(|found| Cow::Owned(found.to_vec())))
+    }
+
+    /// The elements of a set or map from one key to another.
+    fn slice(
+        &self,
+        (inner, ty, ends): (&Selected, &CqlType, Ends<'_>),
+        computing: &Computing<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Vec<u8>>> {
+        let work = computing.calls.work;
+        if let Some(between) = self.cells_between((inner, ty), ends, work)? {
+            let bytes: usize =
+                between.live(self.now_s).map(|(path, value)| path.len() + value.len() + 8).sum();
+            // A buffer that grows by doubling.
+            room_for(2 * bytes)?;
+            return Ok(between.packed(self.now_s));
+        }
+        let value = self.selected(inner, computing, scratch)?;
+        room_for_entries(value.as_deref())?;
+        match value.as_deref() {
+            Some(value) => part::slice(ty, value, ends, work),
+            None => Ok(None),
+        }
+    }
+
+    /// A column's value, or the times of its cells; counts the steps of going through it.
+    fn counted_leaf<'s>(
+        &self,
+        leaf: &RowValue,
+        computing: &Computing<'_>,
+        scratch: &'s mut Vec<u8>,
+    ) -> Result<Option<&'s [u8]>>
+    where
+        'a: 's,
+    {
+        if let RowValue::Time(_, source) = leaf {
+            let cells = self.cells(source).map_or(0, |(_, cells)| cells.len());
+            computing.calls.work.steps(cells / SHORT_VALUES_PER_STEP)?;
+        }
+        let value = self.leaf(leaf, scratch);
+        let bytes = value.map_or(0, <[u8]>::len);
+        if bytes >= LONG_VALUE_BYTES {
+            computing.calls.work.value_steps(bytes)?;
+        }
+        Ok(value)
     }
 
     /// The value of a selected expression.
@@ -260,7 +414,10 @@ impl<'a> RowAt<'a> {
             values.get(index).and_then(|value| value.as_deref()).map(Cow::Borrowed)
         };
         Ok(match selected {
-            Selected::Leaf(leaf) => self.leaf(leaf, scratch).map(Cow::Borrowed),
+            Selected::Leaf(leaf) => {
+                self.room_for_leaf(leaf, scratch)?;
+                self.counted_leaf(leaf, computing, scratch)?.map(Cow::Borrowed)
+            }
             Selected::Term(index) => at(computing.terms, *index),
             Selected::Aggregate(index) => at(computing.folded, *index),
             Selected::First(index) => at(computing.first, *index),
@@ -268,36 +425,28 @@ impl<'a> RowAt<'a> {
             Selected::Field(inner, index) => {
                 let value = self.selected(inner, computing, scratch)?;
                 let field = value.as_deref().and_then(|value| Fields::of(value).nth(*index).flatten());
-                field.map(|field| Cow::Owned(field.to_vec()))
+                field.map(|field| owned(Cow::Borrowed(field)).map(Cow::Owned)).transpose()?
             }
-            Selected::Element(inner, ty, key) => {
-                let Some(key) = computing.term(*key) else { return Ok(None) };
-                if let Selected::Leaf(RowValue::Column(source)) = &**inner
-                    && let Some(found) = self.element_cell(source, ty, key)
-                {
-                    return Ok(found.map(Cow::Borrowed));
-                }
-                let value = self.selected(inner, computing, scratch)?;
-                let found = value.as_deref().and_then(|value| part::element(ty, value, key));
-                found.map(|found| Cow::Owned(found.to_vec()))
-            }
+            Selected::Element(inner, ty, key) => match computing.term(*key) {
+                Some(key) => self.element((inner, ty, key), computing, scratch)?,
+                None => None,
+            },
             Selected::Slice(inner, ty, (from, to)) => {
                 let ends = (from.and_then(|from| computing.term(from)), to.and_then(|to| computing.term(to)));
-                let value = self.selected(inner, computing, scratch)?;
-                value.as_deref().and_then(|value| part::slice(ty, value, ends)).map(Cow::Owned)
+                self.slice((inner, ty, ends), computing, scratch)?.map(Cow::Owned)
             }
             Selected::TimeOf(function, path) => self.time_of(*function, path, computing)?.map(Cow::Owned),
             Selected::Composite(ty, parts) => {
                 let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(parts.len());
                 for part in parts {
-                    values.push(self.selected(part, computing, scratch)?.map(Cow::into_owned));
+                    values.push(self.selected(part, computing, scratch)?.map(owned).transpose()?);
                 }
-                Some(Cow::Owned(part::made(ty, &values)))
+                Some(Cow::Owned(composed(ty, &values, computing.calls.work)?))
             }
             Selected::Call(function, arguments) => {
                 let mut values: Vec<Option<Vec<u8>>> = Vec::with_capacity(arguments.len());
                 for argument in arguments {
-                    values.push(self.selected(argument, computing, scratch)?.map(Cow::into_owned));
+                    values.push(self.selected(argument, computing, scratch)?.map(owned).transpose()?);
                 }
                 let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
                 computing.calls.calls(&**function, &values)?;
@@ -306,6 +455,21 @@ impl<'a> RowAt<'a> {
             }
         })
     }
+}
+
+/// A value of its parts, with sets and maps sorted.
+fn composed(ty: &CqlType, values: &[Option<Vec<u8>>], work: &RequestBudget<'_>) -> Result<Vec<u8>> {
+    let bytes: usize = values.iter().flatten().map(|value| value.len() + PART_BYTES).sum();
+    room_for(bytes)?;
+    let made = part::made(ty, values);
+    let sorted = match ty {
+        CqlType::Set { .. } | CqlType::Map { .. } => match normalised(ty, &made, work)? {
+            Cow::Owned(sorted) => Some(sorted),
+            Cow::Borrowed(_) => None,
+        },
+        _ => None,
+    };
+    Ok(sorted.unwrap_or(made))
 }
 
 impl ColumnAccess for RowAt<'_> {

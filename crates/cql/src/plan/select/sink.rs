@@ -12,13 +12,14 @@ use super::sort::{Sort, SortBuffer};
 use crate::analysis::restrictions::BoundFilter;
 use crate::analysis::selection::{RowValue, Selected, Selection};
 use crate::answer::RowsOut;
+use crate::budget::{put_json, room_in_text};
 use crate::error::{CqlError, Result};
+use crate::request::AnswerMemory;
 use helenus_engine::Ticket;
 use helenus_engine::account;
 use helenus_engine::read::{BatchSink, RowOutcome, RowSink, TombstoneLimit};
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::row_batch::RowBatch;
-use helenus_model::types::write_json;
 
 /// The bytes of an answer after which a page ends.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -42,6 +43,20 @@ pub(super) enum Target<'a> {
     Grouping(Grouping<'a>),
 }
 
+impl Target<'_> {
+    /// The bytes of the rows that are kept beside the answer.
+    #[inline]
+    fn kept_bytes(&self) -> usize {
+        match self {
+            Target::Answer => 0,
+            Target::Kept(kept, _) => kept.bytes(),
+            Target::Nearest(nearby) => nearby.kept_bytes(),
+            Target::Folding(folding) => folding.kept_bytes(),
+            Target::Grouping(grouping) => grouping.kept_bytes(),
+        }
+    }
+}
+
 /// Receives the rows of one execution.
 pub(super) struct SelectSink<'a> {
     pub(super) selection: &'a Selection,
@@ -59,6 +74,8 @@ pub(super) struct SelectSink<'a> {
     pub(super) partition: Partition,
     /// The size at which an answer without paging is refused.
     pub(super) bytes_max: Option<usize>,
+    /// The memory of the answer, as far as it counts for the role that asks.
+    pub(super) memory: AnswerMemory,
     /// The error that ends the read: of a function, or of an answer that is too long.
     pub(super) failure: Option<CqlError>,
     pub(super) scratch: Vec<u8>,
@@ -75,6 +92,8 @@ pub(super) struct SelectSink<'a> {
 pub(super) struct Partition {
     pub(super) key: Vec<u8>,
     statics: RowBuf,
+    /// The bytes of its key and of its static row, at most.
+    bytes: usize,
     has_statics: bool,
     is_refused: bool,
 }
@@ -88,19 +107,15 @@ impl Partition {
 }
 
 impl SelectSink<'_> {
-    /// Reserves the memory for writing a large row, before it is written.
-    #[cold]
-    fn room_for(&mut self, row: RowView<'_>) -> helenus_engine::Result<()> {
-        let bytes = row.value_bytes();
-        match &self.target {
-            Target::Answer => self.out.make_room(bytes + self.partition.key.len())?,
-            // Kept rows are in a buffer that grows by doubling.
-            Target::Kept(kept, _) => account::grow(2 * (bytes + kept.bytes()))?,
-            _ => account::grow(bytes)?,
-        }
-        if !matches!(self.target, Target::Folding(_)) && self.direct.is_none() {
-            // Collections are assembled in a buffer that grows by doubling; function results and JSON are texts.
-            account::grow(2 * bytes)?;
+    /// Reserves the memory for copying a row directly to the answer, if it may be much: a column may be selected any number
+    /// of times.
+    #[inline]
+    fn room_for(&mut self, row: RowView<'_>, direct: &DirectColumns) -> helenus_engine::Result<()> {
+        let bytes = row.data.len() + self.partition.bytes;
+        if bytes.saturating_mul(direct.copies()) >= LARGE_ROW_BYTES {
+            let at = || self.partition.row_at(Some(row), (self.key_columns, self.now_s));
+            let bytes = direct.row_bytes(row, at, self.now_s);
+            self.out.make_room(bytes)?;
         }
         Ok(())
     }
@@ -108,16 +123,14 @@ impl SelectSink<'_> {
     /// Refuses an unpaged answer that would take too much of the server's memory.
     #[inline]
     fn check_length(&mut self) -> Result<()> {
-        let Some(most) = self.bytes_max else { return Ok(()) };
-        let bytes = match &self.target {
-            Target::Kept(kept, _) => kept.bytes(),
-            _ => self.out.bytes(),
-        };
-        if bytes > most {
-            return Err(too_long(most));
+        if !self.memory.counts() && self.bytes_max.is_none() {
+            return Ok(());
         }
+        let bytes = self.out.bytes().saturating_add(self.target.kept_bytes());
+        self.memory.grow_to(bytes)?;
+        check_length(bytes, self.bytes_max)?;
         // Makes a long answer grow by a fixed amount. Small rows alone would make it double.
-        if bytes > PAGE_BYTES && matches!(self.target, Target::Answer) {
+        if self.bytes_max.is_some() && bytes > PAGE_BYTES && matches!(self.target, Target::Answer) {
             self.out.make_room(LARGE_ROW_BYTES)?;
         }
         Ok(())
@@ -135,8 +148,8 @@ impl SelectSink<'_> {
         let written = match &mut self.target {
             Target::Answer => write(self.selection, &at, &self.computing, self.out, &mut self.scratch),
             Target::Kept(kept, sort) => {
-                kept.begin_row(sort, &at, &mut self.scratch);
-                write(self.selection, &at, &self.computing, kept, &mut self.scratch)
+                let begun = kept.begin_row(sort, &at, &mut self.scratch);
+                begun.and_then(|()| write(self.selection, &at, &self.computing, kept, &mut self.scratch))
             }
             Target::Nearest(nearby) => {
                 let (selection, computing) = (self.selection, &self.computing);
@@ -173,6 +186,15 @@ impl SelectSink<'_> {
     }
 }
 
+/// Refuses an answer of more bytes than there may be without pages.
+#[inline]
+pub(super) fn check_length(bytes: usize, most: Option<usize>) -> Result<()> {
+    match most.filter(|most| bytes > *most) {
+        Some(most) => Err(too_long(most)),
+        None => Ok(()),
+    }
+}
+
 #[cold]
 fn too_long(most: usize) -> CqlError {
     CqlError::Invalid(format!(
@@ -181,7 +203,8 @@ fn too_long(most: usize) -> CqlError {
     ))
 }
 
-/// Writes a row: each column, or all columns as one JSON text.
+/// Writes a row: each column, or all columns as one JSON text. It asks for the memory of each cell before it writes it,
+/// because a column may be selected any number of times.
 pub(super) fn write(
     selection: &Selection,
     row: &RowAt<'_>,
@@ -189,20 +212,19 @@ pub(super) fn write(
     out: &mut dyn RowsOut,
     scratch: &mut Vec<u8>,
 ) -> Result<()> {
+    let work = computing.calls.work;
     if let Some(json) = &selection.json {
         let mut text = String::from("{");
         for (index, (selected, (name, ty))) in selection.columns.iter().zip(&json.0).enumerate() {
+            room_in_text(&mut text, name.len() + 4)?;
             text.push_str(if index == 0 { "" } else { ", " });
             text.push_str(name);
             let value = row.selected(selected, computing, scratch)?;
-            let bytes = value.as_deref().map_or(0, <[u8]>::len);
-            computing.calls.work.value_steps(bytes)?;
-            if bytes >= LARGE_ROW_BYTES {
-                account::grow(2 * (text.len() + 2 * bytes))?;
-            }
-            write_json(ty, value.as_deref(), &mut text);
+            computing.calls.work.text(ty, value.as_deref().unwrap_or_default())?;
+            put_json(ty, value.as_deref(), &mut text)?;
         }
         text.push('}');
+        out.make_room(text.len())?;
         out.cell(Some(text.as_bytes()));
         out.end_row();
         return Ok(());
@@ -210,7 +232,10 @@ pub(super) fn write(
     for selected in &selection.columns {
         let made;
         let value = match selected {
-            Selected::Leaf(RowValue::Column(source)) => row.value(source, scratch),
+            Selected::Leaf(RowValue::Column(source)) => {
+                row.room_for_value(source, scratch)?;
+                row.value(source, scratch)
+            }
             other => {
                 made = row.selected(other, computing, scratch)?;
                 made.as_deref()
@@ -218,10 +243,9 @@ pub(super) fn write(
         };
         let bytes = value.map_or(0, <[u8]>::len);
         if bytes >= PASSED_BYTES {
-            computing.calls.work.value_steps(bytes)?;
-            // A column may be selected several times.
-            out.make_room(bytes)?;
+            work.value_steps(bytes)?;
         }
+        out.make_room(bytes)?;
         out.cell(value);
     }
     out.end_row();
@@ -234,7 +258,9 @@ impl RowSink for SelectSink<'_> {
         partition.key.clear();
         partition.key.extend_from_slice(key);
         partition.has_statics = static_row.is_some();
+        partition.bytes = key.len() + static_row.map_or(0, |row| row.data.len());
         if let Some(row) = static_row {
+            account::grow(row.data.len() + size_of_val(&*row.row.cells))?;
             partition.statics.copy_from(row);
         }
         if !self.filter.keeps_all_partitions() {
@@ -257,10 +283,8 @@ impl RowSink for SelectSink<'_> {
         if self.partition.is_refused {
             return Ok(RowOutcome::Skipped);
         }
-        if row.data.len() >= LARGE_ROW_BYTES {
-            self.room_for(row)?;
-        }
         if let Some(direct) = self.direct {
+            self.room_for(row, direct)?;
             let at = || self.partition.row_at(Some(row), (self.key_columns, self.now_s));
             direct.write(row, at, self.now_s, self.out);
             return match self.check_length() {
@@ -306,10 +330,11 @@ impl RowSink for SelectSink<'_> {
 impl BatchSink for SelectSink<'_> {
     fn batch(&mut self, batch: &RowBatch<'_>) -> helenus_engine::Result<bool> {
         let Some(direct) = self.direct else { return Ok(false) };
-        if batch.data.len() >= LARGE_ROW_BYTES {
-            self.out.make_room(batch.values.iter().map(|value| value.value.len as usize).sum())?;
-        }
         let at = self.partition.row_at(None, (self.key_columns, self.now_s));
+        let bytes = batch.data.len() + self.partition.bytes.saturating_mul(batch.len());
+        if bytes.saturating_mul(direct.copies()) >= LARGE_ROW_BYTES {
+            self.out.make_room(direct.batch_bytes(batch, &at))?;
+        }
         direct.write_batch(batch, &at, self.out);
         self.check_length().map_err(|error| self.end_with(error))?;
         Ok(true)

@@ -6,6 +6,11 @@
 use super::row::RowAt;
 use crate::analysis::selection::Source;
 use crate::answer::RowsOut;
+use crate::budget::RequestBudget;
+use crate::cost::SHORT_VALUES_PER_STEP;
+use crate::error::Result;
+use helenus_engine::account::{self, Refusal};
+use helenus_model::permission::try_sort;
 use helenus_model::schema::Column;
 use helenus_model::types::CqlType;
 use std::cmp::Ordering;
@@ -28,12 +33,18 @@ impl Sort {
     }
 }
 
+/// The bytes of a row in the list that is sorted, with its part of the sort's own memory (`try_sort`).
+const ROW_BYTES: usize = 64;
+
+/// The range of a value in a buffer; `None` for null.
+type Place = Option<(usize, usize)>;
+
 /// Rows that are kept until they are sorted. All bytes are in one buffer; a value is a range in it, or null.
 #[derive(Default)]
 pub(super) struct SortBuffer {
     bytes: Vec<u8>,
     /// For each row: the values it is sorted by, then its cells.
-    values: Vec<Option<(usize, usize)>>,
+    values: Vec<Place>,
     rows: usize,
 }
 
@@ -52,6 +63,14 @@ impl RowsOut for SortBuffer {
         self.rows += 1;
     }
 
+    fn make_room(&mut self, bytes: usize) -> std::result::Result<(), Refusal> {
+        if self.values.len() == self.values.capacity() {
+            // It doubles, and the old ones are there until they are copied.
+            account::grow(2 * size_of_val(&*self.values))?;
+        }
+        account::reserve(&mut self.bytes, bytes)
+    }
+
     fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -63,44 +82,72 @@ impl RowsOut for SortBuffer {
 
 impl SortBuffer {
     /// Begins a row: keeps the values by which it is sorted.
-    pub(super) fn begin_row(&mut self, sort: &Sort, row: &RowAt<'_>, scratch: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub(super) fn begin_row(&mut self, sort: &Sort, row: &RowAt<'_>, scratch: &mut Vec<u8>) -> Result<()> {
         for (source, ..) in &sort.columns {
-            self.cell(row.value(source, scratch));
+            let value = row.value(source, scratch);
+            self.make_room(value.map_or(0, <[u8]>::len))?;
+            self.cell(value);
         }
+        Ok(())
     }
 
     /// Writes the rows in order, at most `limit` of them.
-    pub(super) fn write(&self, sort: &Sort, limit: u64, out: &mut dyn RowsOut) {
+    ///
+    /// # Errors
+    /// There is no memory for the answer, or the request has taken too long.
+    pub(super) fn write(
+        &self,
+        sort: &Sort,
+        limit: u64,
+        (work, out): (&RequestBudget<'_>, &mut dyn RowsOut),
+    ) -> Result<()> {
         if self.rows == 0 {
-            return;
+            return Ok(());
         }
+        account::grow(ROW_BYTES * self.rows)?;
         let width = self.values.len() / self.rows;
-        let mut rows: Vec<&[Option<(usize, usize)>]> = self.values.chunks(width).collect();
-        rows.sort_by(|a, b| self.compare(sort, a, b));
+        let rows: Vec<&[Place]> = self.values.chunks(width).collect();
+        let mut compared = 0_usize;
+        let rows = try_sort(rows, &mut |a, b| {
+            compared += 1;
+            work.steps(usize::from(compared.is_multiple_of(SHORT_VALUES_PER_STEP)))?;
+            self.compare(sort, (a, b), work)
+        })?;
         for row in rows.into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)) {
             for value in row.iter().skip(sort.columns.len()) {
-                out.cell(self.get(value));
+                let value = self.get(value);
+                out.make_room(value.map_or(0, <[u8]>::len))?;
+                out.cell(value);
             }
             out.end_row();
         }
+        Ok(())
     }
 
-    fn get(&self, value: &Option<(usize, usize)>) -> Option<&[u8]> {
+    fn get(&self, value: &Place) -> Option<&[u8]> {
         value.and_then(|(start, end)| self.bytes.get(start..end))
     }
 
-    fn compare(&self, sort: &Sort, a: &[Option<(usize, usize)>], b: &[Option<(usize, usize)>]) -> Ordering {
+    fn compare(
+        &self,
+        sort: &Sort,
+        (a, b): (&[Place], &[Place]),
+        work: &RequestBudget<'_>,
+    ) -> Result<Ordering> {
         for (index, (_, ty, descending)) in sort.columns.iter().enumerate() {
-            let value = |row: &[Option<(usize, usize)>]| row.get(index).and_then(|value| self.get(value));
+            let value = |row: &[Place]| row.get(index).and_then(|value| self.get(value));
             let (order, against) = match (value(a), value(b)) {
-                (Some(a), Some(b)) => (ty.compare(a, b), *descending),
+                (Some(a), Some(b)) => (work.order(ty, a, b)?, *descending),
                 (a, b) => (a.is_some().cmp(&b.is_some()), sort.reversed),
             };
             let order = if against { order.reverse() } else { order };
             if order.is_ne() {
-                return order;
+                return Ok(order);
             }
         }
-        Ordering::Equal
+        Ok(Ordering::Equal)
     }
 }

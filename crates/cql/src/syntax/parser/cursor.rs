@@ -4,7 +4,7 @@ use super::super::ast::{BindMarker, Marker, Pos};
 use super::super::error::{Failure, Parsed, content};
 use super::super::lexer::{LexError, Lexer};
 use super::super::token::{Kind, Token};
-use crate::budget::RequestBudget;
+use crate::budget::{RequestBudget, room_for};
 
 /// The deepest nesting of terms, types, selectors and relations.
 ///
@@ -195,6 +195,18 @@ impl<'a, 'w> Parser<'a, 'w> {
         Ok(items)
     }
 
+    /// Asks for memory that is about to be taken.
+    ///
+    /// # Errors
+    /// There is none.
+    #[cold]
+    fn room_for(&self, bytes: usize) -> Parsed<()> {
+        room_for(bytes).map_err(|error| {
+            self.work.interrupt(error);
+            Box::new(Failure::Interrupted { at: self.token })
+        })
+    }
+
     /// Counts a step of the work.
     ///
     /// # Errors
@@ -234,6 +246,10 @@ impl<'a, 'w> Parser<'a, 'w> {
         let index = self.markers.len() as u32;
         if index == 0 {
             self.markers.reserve(8);
+        }
+        if self.markers.len() == self.markers.capacity() {
+            // It doubles, and the old ones are there until they are copied.
+            self.room_for(2 * size_of_val(&*self.markers))?;
         }
         self.markers.push(BindMarker { name, pos });
         Ok(Marker { index, pos })

@@ -83,7 +83,10 @@ impl<'a> Parser<'a, '_> {
                 let token = self.expect(Kind::Integer)?;
                 let raw = self.raw(token);
                 let Ok(dimension) = raw.parse() else {
-                    let message = format!("The dimension of a vector must fit into 32 bits, but is {raw}");
+                    let (statement, problem) = (self.text(), format!("For input string: \"{raw}\""));
+                    let message = format!(
+                        "Failed parsing statement: [{statement}] reason: NumberFormatException {problem}"
+                    );
                     return Err(self.rule(Pos(token.start), message));
                 };
                 self.expect(Kind::Greater)?;

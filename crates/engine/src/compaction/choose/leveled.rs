@@ -3,12 +3,13 @@
 //!
 //! Sources: `LeveledManifest`, `LeveledGenerations`, `LeveledCompactionStrategy`.
 
-use super::expired::worth_dropping;
+use super::expired::TombstoneSearch;
 use super::options::{CompactionOptions, LeveledOptions};
 use super::size_tiered;
 use super::strategy_input::{CompactionPlan, Decision, Output, Reason, StrategyInput};
 use crate::table::LEVELS;
 use helenus_model::token::Token;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// With more SSTables than this, level 0 is first compacted by size.
 const COMPACTING_L0_MAX: usize = 32;
@@ -61,18 +62,27 @@ impl<'a> Manifest<'a> {
         let mut by_age: Vec<usize> = (0..sources.len()).collect();
         by_age.sort_by_key(|index| sources[*index].id);
         let mut levels: Vec<Vec<usize>> = vec![Vec::new(); LEVELS];
+        let mut placed: Vec<BTreeMap<&[u8], usize>> = vec![BTreeMap::new(); LEVELS];
         let mut level_of = vec![0; sources.len()];
         for index in by_age {
-            let level = sources[index].level.min(LEVELS - 1);
-            let fits =
-                level > 0 && levels[level].iter().all(|other| !sources[*other].overlaps(&sources[index]));
-            level_of[index] = if fits { level } else { 0 };
-            levels[level_of[index]].push(index);
+            let source = sources.at(index);
+            let level = source.level.min(LEVELS - 1);
+            // What is placed on a level is apart, so only its neighbours there can overlap the source.
+            let on_level = &placed[level];
+            let before = on_level.range(..source.first.as_slice()).next_back();
+            let after = on_level.range(source.first.as_slice()..).next();
+            let overlaps = before.into_iter().chain(after).any(|(_, other)| sources[*other].overlaps(source));
+            if level > 0 && !overlaps {
+                level_of[index] = level;
+                placed[level].insert(&source.first, index);
+            } else {
+                levels[0].push(index);
+            }
         }
-        for level in &mut levels[1..] {
-            level.sort_by(|a, b| sources[*a].first.cmp(&sources[*b].first));
+        for (level, placed) in levels.iter_mut().zip(placed).skip(1) {
+            level.extend(placed.into_values());
         }
-        let is_busy = sources.iter().map(|source| situation.busy.contains(&source.id)).collect();
+        let is_busy = (0..sources.len()).map(|index| situation.busy.contains(&sources[index].id)).collect();
         Manifest { situation, options, own, levels, level_of, is_busy }
     }
 
@@ -133,12 +143,37 @@ impl<'a> Manifest<'a> {
         (!chosen.is_empty()).then_some((chosen, 0, u64::MAX))
     }
 
-    fn overlapping(&self, (first, last): (Token, Token), others: &[usize]) -> Vec<usize> {
-        let touches = |index: &&usize| {
-            let tokens = self.situation.sources[**index].tokens;
-            tokens.0 <= last && first <= tokens.1
-        };
-        others.iter().filter(touches).copied().collect()
+    /// Those of these SSTables that have a token of the range.
+    fn overlapping(&self, range: (Token, Token), others: &[usize]) -> Vec<usize> {
+        others.iter().filter(|index| self.touches(range, **index)).copied().collect()
+    }
+
+    fn touches(&self, (first, last): (Token, Token), index: usize) -> bool {
+        let tokens = self.situation.sources[index].tokens;
+        tokens.0 <= last && first <= tokens.1
+    }
+
+    /// The SSTables of a level from 1 on that have a token of the range. They are apart, so their ends ascend as well.
+    fn overlapping_on(&self, level: usize, (first, last): (Token, Token)) -> &[usize] {
+        let sources = self.situation.sources;
+        let order = &self.levels[level];
+        let start = order.partition_point(|index| sources[*index].tokens.1 < first);
+        let end = order.partition_point(|index| sources[*index].tokens.0 <= last);
+        &order[start..end.max(start)]
+    }
+
+    /// The ranges of tokens that these SSTables cover together: apart from each other, ascending.
+    fn token_ranges(&self, items: &[usize]) -> Vec<(Token, Token)> {
+        let mut sorted: Vec<_> = items.iter().map(|index| self.situation.sources[*index].tokens).collect();
+        sorted.sort_unstable();
+        let mut apart: Vec<(Token, Token)> = Vec::new();
+        for (first, last) in sorted {
+            match apart.last_mut() {
+                Some(before) if first <= before.1 => before.1 = before.1.max(last),
+                _ => apart.push((first, last)),
+            }
+        }
+        apart
     }
 
     /// The range from the first token of these SSTables to the last.
@@ -160,7 +195,7 @@ impl<'a> Manifest<'a> {
         });
         for index in order[start..].iter().chain(&order[..start]) {
             let mut candidates = vec![*index];
-            candidates.extend(self.overlapping(sources[*index].tokens, &self.levels[level + 1]));
+            candidates.extend(self.overlapping_on(level + 1, sources[*index].tokens));
             if candidates.iter().all(|index| !self.is_busy[*index]) {
                 return candidates;
             }
@@ -174,37 +209,45 @@ impl<'a> Manifest<'a> {
         let sources = self.situation.sources;
         let busy: Vec<usize> = self.levels[0].iter().copied().filter(|index| self.is_busy[*index]).collect();
         let busy_span = self.span(&busy);
-        let touches_busy =
-            |index: usize| busy_span.is_some_and(|span| !self.overlapping(span, &[index]).is_empty());
+        let busy_ranges = self.token_ranges(&busy);
+        let touches_a_busy_one = |index: usize| {
+            let (first, last) = sources[index].tokens;
+            let before = busy_ranges.partition_point(|range| range.0 <= last);
+            before.checked_sub(1).is_some_and(|before| busy_ranges[before].1 >= first)
+        };
+        let is_within_busy_span = |index: usize| busy_span.is_some_and(|span| self.touches(span, index));
         let by_age = |items: &mut Vec<usize>| items.sort_by_key(|index| sources[*index].timestamp_us_max);
-        let mut remaining = self.levels[0].clone();
-        by_age(&mut remaining);
+        let mut order = self.levels[0].clone();
+        by_age(&mut order);
+        let mut remaining = order.clone();
         let mut candidates: Vec<usize> = Vec::new();
-        for index in remaining.clone() {
-            if candidates.contains(&index) {
+        let mut is_taken = vec![false; sources.len()];
+        for index in order {
+            if is_taken[index] || touches_a_busy_one(index) {
                 continue;
             }
             let mut overlapped = self.overlapping(sources[index].tokens, &remaining);
-            if !overlapped.contains(&index) {
-                overlapped.push(index);
+            overlapped.push(index);
+            let is_overlapped = self.situation.flags(&overlapped);
+            remaining.retain(|index| !is_overlapped[*index]);
+            for index in overlapped {
+                if !is_taken[index] && !is_within_busy_span(index) {
+                    is_taken[index] = true;
+                    candidates.push(index);
+                }
             }
-            if overlapped.iter().any(|index| self.is_busy[*index]) {
-                continue;
-            }
-            remaining.retain(|index| !overlapped.contains(index));
-            candidates.extend(overlapped.into_iter().filter(|index| !touches_busy(*index)));
-            candidates.sort_unstable();
-            candidates.dedup();
             if candidates.len() > self.options.max_threshold {
+                candidates.sort_unstable();
                 by_age(&mut candidates);
                 candidates.truncate(self.options.max_threshold);
                 break;
             }
         }
+        candidates.sort_unstable();
         if self.bytes(&candidates) > self.own.sstable_bytes
             && let Some(span) = self.span(&candidates)
         {
-            let below = self.overlapping(span, &self.levels[1]);
+            let below = self.overlapping_on(1, span);
             if below.iter().any(|index| self.is_busy[*index]) || !self.overlapping(span, &busy).is_empty() {
                 return Vec::new();
             }
@@ -236,10 +279,11 @@ impl<'a> Manifest<'a> {
         if rounds <= ROUNDS_WITHOUT_MAX || first == last {
             return candidates;
         }
+        let chosen: BTreeSet<usize> = candidates.iter().copied().collect();
         let within = |index: &&usize| {
             let source = &sources[**index];
             !self.is_busy[**index]
-                && !candidates.contains(index)
+                && !chosen.contains(*index)
                 && first.is_some_and(|first| *first < source.first)
                 && last.is_some_and(|last| source.last <= *last)
         };
@@ -251,13 +295,14 @@ impl<'a> Manifest<'a> {
     /// The SSTable with the most droppable tombstones; higher levels are searched first.
     fn droppable(&self) -> Option<usize> {
         let droppable = |index: usize| self.situation.sources[index].droppable;
+        let search = TombstoneSearch::new(self.situation, &self.options.tombstones);
         for level in (0..LEVELS).rev() {
             let mut order = self.levels[level].clone();
             order.sort_by(|a, b| droppable(*b).total_cmp(&droppable(*a)));
             let options = &self.options.tombstones;
             let worth = order.into_iter().take_while(|index| droppable(*index) > options.threshold);
             let mut worth = worth.filter(|index| !self.is_busy[*index]);
-            if let Some(found) = worth.find(|index| worth_dropping(self.situation, *index, options)) {
+            if let Some(found) = worth.find(|index| search.is_worth(*index)) {
                 return Some(found);
             }
         }
@@ -269,7 +314,7 @@ impl<'a> Manifest<'a> {
 mod tests {
     use super::super::Strategy;
     use super::super::strategy_input::SsTableInfo;
-    use super::super::testing::{MIB, Setting, source, whole};
+    use super::super::testing::{MIB, Setting, drawn, looks, source, whole};
     use super::*;
 
     /// Decides with an SSTable size of 10 MiB.
@@ -345,5 +390,60 @@ mod tests {
         assert_eq!(inputs(&setting), (vec![0], Some(2)));
         setting.history.rounds_without[3] = 25;
         assert_eq!(inputs(&setting), (vec![0, 11], Some(2)));
+    }
+
+    #[test]
+    fn drawn_sources_are_placed_as_by_comparing_each_with_each() {
+        let map = [("class".to_owned(), "LeveledCompactionStrategy".to_owned())];
+        let options = CompactionOptions::of(&map.into());
+        let Strategy::Leveled(own) = &options.strategy else { panic!() };
+        for seed in 0..300 {
+            let setting = Setting::new(drawn(seed, seed as usize % 40));
+            let situation = setting.situation();
+            let manifest = Manifest::new(&situation, &options, own);
+            let mut levels: Vec<Vec<usize>> = vec![Vec::new(); LEVELS];
+            for (index, source) in setting.sources.iter().enumerate() {
+                let fits = levels[source.level].iter().all(|other| !setting.sources[*other].overlaps(source));
+                levels[if fits { source.level } else { 0 }].push(index);
+            }
+            for (level, mut right) in levels.into_iter().enumerate() {
+                right.sort_unstable();
+                let mut found = manifest.levels[level].clone();
+                found.sort_unstable();
+                assert_eq!(found, right, "seed {seed}, level {level}");
+                let span = (Token(seed as i64 % 90), Token(seed as i64 % 90 + 9));
+                let mut touched = manifest.overlapping(span, &right);
+                touched.sort_unstable();
+                let mut near = manifest.overlapping_on(level.max(1), span).to_vec();
+                near.sort_unstable();
+                assert!(level == 0 || near == touched, "seed {seed}, level {level}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_strategy_looks_at_each_source_a_few_times_however_many_there_are() {
+        let count = 3000;
+        // Levels 1 to 3 within their sizes, with tombstones; level 0 far behind, with a compaction under way.
+        let mut sources: Vec<SsTableInfo> = (0..count)
+            .map(|n| SsTableInfo {
+                droppable: 0.9,
+                bytes: MIB,
+                ..on(1 + (n % 3) as usize, n * 10, n * 10 + 9)
+            })
+            .collect();
+        sources.extend((0..count).map(|n| SsTableInfo { droppable: 0.9, ..source(n, 50_000 - n) }));
+        for is_behind in [true, false] {
+            if !is_behind {
+                sources.truncate(count as usize);
+            }
+            let mut setting = Setting::new(sources.clone());
+            setting.now_ms = 200_000_000;
+            if is_behind {
+                setting.busy.insert(setting.sources[count as usize].id);
+            }
+            let looks = looks(|| drop(decide(&setting)));
+            assert!(looks < 200 * setting.sources.len() as u64, "{looks} looks");
+        }
     }
 }

@@ -26,5 +26,5 @@ use options::Strategy;
 pub use shards::{ShardEnds, range_spanned};
 pub use sizes::{parse_percent, parse_size};
 pub use strategy::{choose, maximal};
-pub use strategy_input::{CompactionPlan, Decision, Output, Reason, SsTableInfo, StrategyInput};
+pub use strategy_input::{CompactionPlan, Decision, Output, Reason, Sources, SsTableInfo, StrategyInput};
 pub use unified::parse_scaling_parameters;

@@ -1,7 +1,7 @@
 //! Computes sets of overlapping SSTables (`org.apache.cassandra.utils.Overlaps`).
 
-use super::strategy_input::SsTableInfo;
-use std::collections::BTreeSet;
+use super::strategy_input::Sources;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A set of SSTables by index.
 pub(super) type Set = BTreeSet<usize>;
@@ -19,21 +19,27 @@ pub enum Inclusion {
 
 /// The overlap sets of the ring. For every point there is a set with all SSTables that overlap there, no set has two
 /// SSTables that do not overlap, and the sets of an SSTable are neighbours.
-pub(super) fn overlap_sets(sources: &[SsTableInfo], items: &[usize]) -> Vec<Set> {
+pub(super) fn overlap_sets(sources: Sources<'_>, items: &[usize]) -> Vec<Set> {
     let mut sorted = items.to_vec();
     sorted.sort_by(|a, b| sources[*a].first.cmp(&sources[*b].first));
     let mut sets: Vec<Set> = Vec::new();
-    let mut active: Vec<usize> = Vec::new();
+    let mut active = Set::new();
+    let mut ends: BTreeSet<(&[u8], usize)> = BTreeSet::new();
     for item in sorted {
-        let ended = |other: &usize| sources[item].first > sources[*other].last;
-        if active.iter().any(ended) {
-            sets.push(active.iter().copied().collect());
-            active.retain(|other| !ended(other));
+        let source = sources.at(item);
+        let has_ended = |(last, _): &(&[u8], usize)| source.first.as_slice() > *last;
+        if ends.first().is_some_and(has_ended) {
+            sets.push(active.clone());
         }
-        active.push(item);
+        while let Some(ended) = ends.first().copied().filter(has_ended) {
+            ends.remove(&ended);
+            active.remove(&ended.1);
+        }
+        active.insert(item);
+        ends.insert((&source.last, item));
     }
     if !active.is_empty() {
-        sets.push(active.into_iter().collect());
+        sets.push(active);
     }
     sets
 }
@@ -52,17 +58,13 @@ pub(super) fn buckets(threshold: usize, inclusion: Inclusion, sets: &[Set]) -> V
         }
         let (mut start, mut end) = (at, at + 1);
         if inclusion != Inclusion::None {
-            let mut target = sets[at].clone();
-            while start > taken && !sets[start - 1].is_disjoint(&target) {
+            // The sets of an SSTable are neighbours. So a set that shares one with the sets beside it shares it with the
+            // nearest of them.
+            let nearest = |within: usize| if inclusion == Inclusion::Transitive { within } else { at };
+            while start > taken && share_any(&sets[start - 1], &sets[nearest(start)]) {
                 start -= 1;
-                if inclusion == Inclusion::Transitive {
-                    target.extend(&sets[start]);
-                }
             }
-            while end < sets.len() && !sets[end].is_disjoint(&target) {
-                if inclusion == Inclusion::Transitive {
-                    target.extend(&sets[end]);
-                }
+            while end < sets.len() && share_any(&sets[end], &sets[nearest(end - 1)]) {
                 end += 1;
             }
         }
@@ -72,12 +74,26 @@ pub(super) fn buckets(threshold: usize, inclusion: Inclusion, sets: &[Set]) -> V
     found
 }
 
+/// Whether two sets have a member in common.
+fn share_any(a: &Set, b: &Set) -> bool {
+    let (smaller, larger) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    smaller.iter().any(|member| larger.contains(member))
+}
+
 /// The longest tail of `sorted` that has at most `limit` members in each set.
 pub(super) fn last_within_limit(sorted: &[usize], sets: &[Set], limit: usize) -> Vec<usize> {
+    // The first and the last set of each member, between which it is in each.
+    let mut places: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for (place, set) in sets.iter().enumerate() {
+        for member in set {
+            places.entry(*member).or_insert((place, place)).1 = place;
+        }
+    }
     let mut selected = vec![0; sets.len()];
     for (count, item) in sorted.iter().rev().enumerate() {
-        for (set, selected) in sets.iter().zip(&mut selected) {
-            *selected += usize::from(set.contains(item));
+        let Some((first, last)) = places.get(item) else { continue };
+        for selected in &mut selected[*first..=*last] {
+            *selected += 1;
             if *selected > limit {
                 return sorted.iter().rev().take(count).copied().collect();
             }
@@ -89,17 +105,20 @@ pub(super) fn last_within_limit(sorted: &[usize], sets: &[Set], limit: usize) ->
 /// Joins sets until no two share an SSTable: the groups can be compacted separately.
 pub(super) fn join_overlapping(sets: Vec<Set>) -> Vec<Set> {
     let mut groups: Vec<Set> = Vec::new();
+    let mut before = Set::new();
     for set in sets {
         match groups.last_mut() {
-            Some(last) if !last.is_disjoint(&set) => last.extend(set),
-            _ => groups.push(set),
+            Some(group) if share_any(&before, &set) => group.extend(&set),
+            _ => groups.push(set.clone()),
         }
+        before = set;
     }
     groups
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::strategy_input::Sources;
     use super::super::testing::source;
     use super::*;
 
@@ -111,11 +130,11 @@ mod tests {
     fn overlaps_are_those_of_the_example_in_cassandra() {
         // In Cassandra's example A[0, 4), B[2, 8), C[6, 10), D[1, 9): ABD and BCD.
         let sources = [source(0, 3), source(2, 7), source(6, 9), source(1, 8)];
-        assert_eq!(overlap_sets(&sources, &[0, 1, 2, 3]), sets(&[&[0, 1, 3], &[1, 2, 3]]));
+        assert_eq!(overlap_sets(Sources::of(&sources), &[0, 1, 2, 3]), sets(&[&[0, 1, 3], &[1, 2, 3]]));
         // Ends are inclusive: an SSTable that begins where another ends overlaps it.
         let touching = [source(0, 5), source(5, 9), source(10, 12)];
-        assert_eq!(overlap_sets(&touching, &[0, 1, 2]), sets(&[&[0, 1], &[2]]));
-        assert_eq!(overlap_sets(&touching, &[]), sets(&[]));
+        assert_eq!(overlap_sets(Sources::of(&touching), &[0, 1, 2]), sets(&[&[0, 1], &[2]]));
+        assert_eq!(overlap_sets(Sources::of(&touching), &[]), sets(&[]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! SizeTieredCompactionStrategy: compacts SSTables of similar size together.
 
-use super::expired::worth_dropping;
+use super::expired::TombstoneSearch;
 use super::options::{CompactionOptions, SizeTieredOptions};
 use super::strategy_input::{CompactionPlan, Decision, Output, Reason, StrategyInput};
 
@@ -19,7 +19,8 @@ pub(super) fn choose(
     let pending = pending.sum::<usize>() as u64;
     let chosen = most_interesting(situation, buckets, (min, max));
     let (inputs, reason) = if chosen.is_empty() {
-        let worth = free.into_iter().filter(|index| worth_dropping(situation, *index, &options.tombstones));
+        let search = TombstoneSearch::new(situation, &options.tombstones);
+        let worth = free.into_iter().filter(|index| search.is_worth(*index));
         let largest = worth.max_by_key(|index| situation.sources[*index].bytes);
         (largest.into_iter().collect(), Reason::Tombstones)
     } else {
@@ -33,6 +34,8 @@ pub(super) fn choose(
 pub(super) fn buckets(mut sizes: Vec<(usize, u64)>, options: &SizeTieredOptions) -> Vec<Vec<usize>> {
     sizes.sort_by_key(|(_, bytes)| *bytes);
     let mut buckets: Vec<(u64, Vec<usize>)> = Vec::new();
+    // Sizes ascend, so a bucket that a size is above takes no later one either.
+    let mut passed = 0;
     for (item, bytes) in sizes {
         let small = options.min_sstable_bytes;
         let similar = |mean: u64| {
@@ -40,7 +43,9 @@ pub(super) fn buckets(mut sizes: Vec<(usize, u64)>, options: &SizeTieredOptions)
             (size > mean_f * options.bucket_low && size < mean_f * options.bucket_high)
                 || (bytes < small && mean < small)
         };
-        match buckets.iter_mut().find(|(mean, _)| similar(*mean)) {
+        let is_above = |mean: u64| bytes as f64 >= mean as f64 * options.bucket_high && bytes >= small;
+        passed += buckets.iter().skip(passed).take_while(|(mean, _)| is_above(*mean)).count();
+        match buckets.iter_mut().skip(passed).find(|(mean, _)| similar(*mean)) {
             Some((mean, bucket)) => {
                 let count = bucket.len() as u64;
                 *mean = (count * *mean + bytes) / (count + 1);
@@ -76,7 +81,7 @@ pub(super) fn most_interesting(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MIB, Setting, whole};
+    use super::super::testing::{MIB, Setting, looks, whole};
     use super::*;
     use std::collections::BTreeMap;
 
@@ -139,5 +144,17 @@ mod tests {
         let unchecked = options(&[("unchecked_tombstone_compaction", "true")]);
         assert_eq!(chosen(&setting, &unchecked).0, [1]);
         assert_eq!(chosen(&setting, &options(&[])).0, [], "others overlap it");
+    }
+
+    #[test]
+    fn the_strategy_looks_at_each_source_a_few_times_however_many_there_are() {
+        // No two are similar, all have tombstones, and none is worth a compaction alone.
+        let narrow = options(&[("bucket_low", "0.999"), ("bucket_high", "1.000001")]);
+        let sources: Vec<_> = (0..3000).map(|n| whole((100 + n) * MIB)).collect();
+        let mut setting = Setting::new(sources);
+        setting.now_ms = 200_000_000;
+        setting.sources.iter_mut().for_each(|source| source.droppable = 0.9);
+        let looks = looks(|| assert_eq!(chosen(&setting, &narrow).0, []));
+        assert!(looks < 200 * setting.sources.len() as u64, "{looks} looks");
     }
 }

@@ -41,11 +41,42 @@ impl SsTableInfo {
     }
 }
 
+/// The SSTables of a table. Tests count how often one is looked at.
+#[derive(Clone, Copy)]
+pub struct Sources<'a>(&'a [SsTableInfo]);
+
+impl<'a> Sources<'a> {
+    /// These SSTables.
+    pub fn of(sources: &'a [SsTableInfo]) -> Sources<'a> {
+        Sources(sources)
+    }
+
+    /// Their number.
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// The SSTable with this number.
+    pub fn at(self, index: usize) -> &'a SsTableInfo {
+        #[cfg(test)]
+        super::testing::LOOKS.with(|looks| looks.set(looks.get() + 1));
+        &self.0[index]
+    }
+}
+
+impl std::ops::Index<usize> for Sources<'_> {
+    type Output = SsTableInfo;
+
+    fn index(&self, index: usize) -> &SsTableInfo {
+        self.at(index)
+    }
+}
+
 /// A table's SSTables at one moment, with the strategies' history.
 #[derive(Clone, Copy)]
 pub struct StrategyInput<'a> {
     /// Every SSTable of the view.
-    pub sources: &'a [SsTableInfo],
+    pub sources: Sources<'a>,
     /// SSTables that may not be chosen: they are being compacted, or were found damaged.
     pub busy: &'a BTreeSet<Descriptor>,
     /// Smallest timestamp of data outside `sources`: in memtables and unreadable SSTables; `i64::MAX` if there is none.
@@ -65,6 +96,15 @@ impl StrategyInput<'_> {
     pub fn free(&self) -> Vec<usize> {
         let free = |index: &usize| !self.busy.contains(&self.sources[*index].id);
         (0..self.sources.len()).filter(free).collect()
+    }
+
+    /// For each source, whether it is one of `items`.
+    pub(super) fn flags(&self, items: &[usize]) -> Vec<bool> {
+        let mut flags = vec![false; self.sources.len()];
+        for index in items {
+            flags[*index] = true;
+        }
+        flags
     }
 }
 

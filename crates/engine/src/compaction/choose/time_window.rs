@@ -1,6 +1,6 @@
 //! TimeWindowCompactionStrategy: compacts SSTables of one time window together, and never across windows.
 
-use super::expired::{fully_expired, worth_dropping};
+use super::expired::{TombstoneSearch, fully_expired};
 use super::options::{CompactionOptions, TimeWindowOptions};
 use super::size_tiered;
 use super::strategy_input::{CompactionPlan, Decision, Output, Reason, StrategyInput};
@@ -18,7 +18,8 @@ pub(super) fn choose(
     let free = situation.free();
     let expired_checked = situation.now_ms - situation.history.expired_checked_ms > own.expired_check_ms;
     let expired = if expired_checked { fully_expired(situation, &free) } else { Vec::new() };
-    let candidates: Vec<usize> = free.into_iter().filter(|index| !expired.contains(index)).collect();
+    let is_expired = situation.flags(&expired);
+    let candidates: Vec<usize> = free.into_iter().filter(|index| !is_expired[*index]).collect();
     let window = |index: &usize| window_start_s(situation.sources[*index].timestamp_us_max, own);
     let newest = (0..situation.sources.len()).map(|index| window(&index)).max().unwrap_or(0).max(0);
     let mut windows: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
@@ -28,8 +29,8 @@ pub(super) fn choose(
     let (mut inputs, pending) = newest_window(situation, options, own, (&windows, newest));
     let mut reason = Reason::Strategy;
     if inputs.is_empty() && own.tombstone_compactions {
-        let worth =
-            candidates.into_iter().filter(|index| worth_dropping(situation, *index, &options.tombstones));
+        let search = TombstoneSearch::new(situation, &options.tombstones);
+        let worth = candidates.into_iter().filter(|index| search.is_worth(*index));
         inputs.extend(worth.min_by_key(|index| situation.sources[*index].bytes));
         reason = Reason::Tombstones;
     }

@@ -16,7 +16,8 @@ pub(super) fn choose(situation: &StrategyInput<'_>, own: &UnifiedOptions) -> Dec
     let free = situation.free();
     let expired_checked = situation.now_ms - situation.history.expired_checked_ms > own.expired_check_ms;
     let expired = if expired_checked { fully_expired(situation, &free) } else { Vec::new() };
-    let suitable: Vec<usize> = free.into_iter().filter(|index| !expired.contains(index)).collect();
+    let is_expired = situation.flags(&expired);
+    let suitable: Vec<usize> = free.into_iter().filter(|index| !is_expired[*index]).collect();
     let (selected, pending) = pick(situation, own, suitable);
     let output = output(situation, own, &selected);
     let inputs = [selected, expired].concat();
@@ -212,7 +213,7 @@ fn shards(own: &UnifiedOptions, density: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MIB, Setting, source, whole};
+    use super::super::testing::{MIB, Setting, looks, source, whole};
     use super::super::{CompactionOptions, Strategy};
     use super::*;
 
@@ -324,5 +325,22 @@ mod tests {
         let choices = maximal(&setting.situation(), &options(&[]));
         let inputs: Vec<_> = choices.into_iter().map(|choice| choice.inputs).collect();
         assert_eq!(inputs, [[0, 1], [2, 3]]);
+    }
+
+    #[test]
+    fn the_strategy_looks_at_each_source_a_few_times_however_many_there_are() {
+        let count = 3000;
+        let own = options(&[("max_sstables_to_compact", "32")]);
+        let apart = (0..count).map(|n| source(n * 10, n * 10 + 9));
+        let overlapping = (0..count).map(|n| source(n, 50_000 + n));
+        for sources in [apart.collect::<Vec<_>>(), overlapping.collect()] {
+            let mut setting = Setting::new(sources);
+            setting.now_ms = 700_000;
+            let looks = looks(|| {
+                drop(choose(&setting.situation(), &own));
+                drop(maximal(&setting.situation(), &own));
+            });
+            assert!(looks < 200 * count as u64, "{looks} looks at {count} sources");
+        }
     }
 }

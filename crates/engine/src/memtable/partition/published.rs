@@ -1,5 +1,6 @@
 //! Checks with loom, over all interleavings, that a reader sees a concurrent write whole or not at all.
 
+use super::super::row_parts::RowBuffers;
 use super::*;
 use crate::memtable::tests::{Batch, small_table};
 use loom::sync::Arc;
@@ -10,33 +11,46 @@ struct Shared {
     partition: Partition,
 }
 
-/// What a reader finds: the number of rows forwards and backwards, and whether there is a static row, a partition
-/// deletion and a covering range deletion.
-fn read(partition: &Partition) -> [usize; 5] {
+/// What a reader finds: the number of rows forwards and backwards, whether there is a static row, a partition deletion
+/// and a covering range deletion, and the greatest timestamp of the rows' markers.
+fn read(partition: &Partition) -> [usize; 6] {
     let sequence = partition.sequence();
-    let visible = |node: &NodeRef<'_, AtomicPtr<Version<Bytes>>>| {
+    let table = small_table();
+    let visible = |node: &NodeRef<'_, AtomicPtr<Version<RowVersion>>>| {
         // SAFETY: the caller holds the arena.
         unsafe { row_at(*node, sequence) }.is_some()
     };
-    let forward = std::iter::successors(partition.rows.first(), |node| node.next()).filter(visible).count();
+    let rows = || std::iter::successors(partition.rows.first(), |node| node.next());
+    let newest_us = rows().filter_map(|node| {
+        // SAFETY: as above.
+        let stored = unsafe { row_at(node, sequence) }?;
+        let mut buffers = RowBuffers::default();
+        let row = stored.decode((&table, 1), &mut buffers).unwrap();
+        assert_eq!(row.row.cells.len(), 1, "a part without the value before it");
+        usize::try_from(row.row.liveness.timestamp_us).ok()
+    });
     let last = partition.rows.before(&[0xFF]);
     let backward = std::iter::successors(last, |node| node.previous()).filter(visible).count();
+    let is_covered = |run: &Run| !run.covering_before(&[0x40, 0x90]).is_live();
     [
-        forward,
+        rows().filter(visible).count(),
         backward,
         usize::from(partition.static_row(sequence).is_some()),
         usize::from(!partition.deletion(sequence).is_live()),
-        usize::from(!partition.covering_before(&[0x40, 0x90], sequence).is_live()),
+        usize::from(partition.ranges(sequence).is_some_and(is_covered)),
+        newest_us.max().unwrap_or_default(),
     ]
 }
 
-fn check(first: Option<Batch>, batch: Batch, before: [usize; 5], after: [usize; 5]) {
-    let (first, batch) = (first.map(|first| first.changes), batch.changes);
+/// Applies `first`, one write after another, then `batch` while a reader reads.
+fn check(first: Vec<Batch>, batch: Batch, before: [usize; 6], after: [usize; 6]) {
+    let first: Vec<_> = first.into_iter().map(|first| first.changes).collect();
+    let batch = batch.changes;
     loom::model(move || {
         let shared = Arc::new(Shared { arena: Arena::default(), partition: Partition::default() });
         let table = small_table();
         let mut scratch = ApplyScratch::default();
-        if let Some(first) = &first {
+        for first in &first {
             shared.partition.apply(&shared.arena, &table, (first, LogPosition(1)), &mut scratch).unwrap();
         }
         let reading = shared.clone();
@@ -59,18 +73,33 @@ fn check(first: Option<Batch>, batch: Batch, before: [usize; 5], after: [usize; 
 #[test]
 fn rows_of_a_first_write_appear_together() {
     let batch = Batch::default().insert(2, 5).insert(1, 5).insert(3, 5);
-    check(None, batch, [0; 5], [3, 3, 0, 0, 0]);
+    check(vec![], batch, [0; 6], [3, 3, 0, 0, 0, 5]);
 }
 
 #[test]
 fn a_write_between_rows_that_are_there_appears_whole() {
     let first = Batch::default().insert(1, 1).insert(4, 1);
     let batch = Batch::default().insert(2, 5).insert(1, 5);
-    check(Some(first), batch, [2, 2, 0, 0, 0], [3, 3, 0, 0, 0]);
+    check(vec![first], batch, [2, 2, 0, 0, 0, 1], [3, 3, 0, 0, 0, 5]);
 }
 
 #[test]
 fn deletions_and_the_static_row_appear_with_the_rows() {
     let batch = Batch::default().delete_partition(1).delete_all_rows(2).set_static(5).insert(1, 5);
-    check(None, batch, [0; 5], [1, 1, 1, 1, 1]);
+    check(vec![], batch, [0; 6], [1, 1, 1, 1, 1, 5]);
+}
+
+#[test]
+fn a_part_of_a_large_row_appears_with_its_write() {
+    let first = Batch::default().insert_large(1, 1);
+    let batch = Batch::default().mark(1, 5).set_static(5);
+    check(vec![first], batch, [1, 1, 0, 0, 0, 1], [1, 1, 1, 0, 0, 5]);
+}
+
+#[test]
+fn a_write_that_merges_parts_and_runs_appears_whole_and_hides_nothing_before() {
+    let mut first = vec![Batch::default().insert_large(1, 1)];
+    first.extend((2..5).map(|at| Batch::default().mark(1, at).delete_rows(Some(at as i32), at)));
+    let batch = Batch::default().mark(1, 5).delete_all_rows(9);
+    check(first, batch, [1, 1, 0, 0, 0, 4], [1, 1, 0, 0, 1, 5]);
 }

@@ -1,7 +1,6 @@
 //! Makes the range deletions of one write disjoint before they are applied.
 //!
-//! A range deletion updates every point within it. Each of n nested ranges would pass over all before it: a batch of
-//! ten thousand would take minutes and gigabytes. Disjoint ranges pass over each point once.
+//! They become one sorted run (`range_runs`), in which each point has one covering deletion.
 
 use helenus_model::deletion::DeletionTime;
 use helenus_model::mutation::RangeBound;

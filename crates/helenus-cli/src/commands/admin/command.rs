@@ -17,6 +17,11 @@ decommission, ...) say why and what to use, with exit code 1.";
 /// Stands for the host of `-h` without one. Before a verb, `-h HOST` is nodetool's; alone it asks for help.
 pub const HELP_IS_MEANT: &str = "help-is-meant";
 
+/// Whether a word is a verb.
+pub fn is_verb(word: &std::ffi::OsStr) -> bool {
+    word.to_str().is_some_and(|word| command().find_subcommand(word).is_some())
+}
+
 /// Defines the command.
 pub fn command() -> Command {
     let data = Arg::new("data").long("data").value_name("PATH").global(true);
@@ -27,6 +32,8 @@ pub fn command() -> Command {
     let old_host = Arg::new("old_host").short('h').value_name("HOST").num_args(0..=1).hide(true);
     let old_host = old_host.value_parser(value_parser!(Address)).default_missing_value(HELP_IS_MEANT);
     let port = Arg::new("port").short('p').long("port").value_name("PORT").hide(true);
+    // The admin socket belongs to the server's user, and asks for no login.
+    let unused = |name: &'static str| Arg::new(name).long(name).value_name("VALUE").hide(true);
     let command = Command::new("admin")
         .about("Ask a running server on this machine, with nodetool's verbs")
         .after_help(EXAMPLES)
@@ -40,6 +47,10 @@ pub fn command() -> Command {
         ))
         .arg(old_host.help("For scripts of nodetool: this machine and no other"))
         .arg(port.help("For scripts: not used"))
+        .arg(unused("username").short('u'))
+        .arg(unused("password"))
+        .arg(unused("password-file"))
+        .arg(idle("print_port", None, "print-port"))
         .arg(help());
     let hidden = absent::verbs().map(|name| {
         let rest = Arg::new("rest").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
@@ -86,9 +97,13 @@ fn flag(name: &'static str, short: char, long: &'static str, help: &'static str)
     Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).help(help)
 }
 
-/// An option of nodetool that is accepted and has no effect.
-fn idle(name: &'static str, short: char, long: &'static str) -> Arg {
-    Arg::new(name).short(short).long(long).action(ArgAction::SetTrue).hide(true)
+/// An option of nodetool that has no effect here, or is refused in words (`nodetool_options::refusal`).
+fn idle(name: &'static str, short: impl Into<Option<char>>, long: &'static str) -> Arg {
+    let option = Arg::new(name).long(long).action(ArgAction::SetTrue).hide(true);
+    match short.into() {
+        Some(short) => option.short(short),
+        None => option,
+    }
 }
 
 fn long(name: &'static str, long: &'static str, help: &'static str) -> Arg {
@@ -153,12 +168,9 @@ fn of_node() -> Vec<Command> {
             'r',
             "resolve-ip",
         )),
-        verb("info", "Show identity, load, uptime and caches", "info").arg(flag(
-            "all_tokens",
-            'T',
-            "tokens",
-            "Show every token",
-        )),
+        verb("info", "Show identity, load, uptime and caches", "info")
+            .arg(flag("all_tokens", 'T', "tokens", "Show every token"))
+            .arg(idle("out_of_range", 'O', "out-of-range-ops")),
         verb("overview", "Show the server's figures and its tables at a glance", "overview"),
         outgrow(),
         verb("version", "Show the Cassandra release whose features the server has", "version -v").arg(flag(
@@ -182,7 +194,8 @@ fn of_node() -> Vec<Command> {
         verb("refreshsizeestimates", "Nothing: estimates are always of now", "refreshsizeestimates"),
         verb("statusbinary", "Show whether clients are served", "statusbinary"),
         verb("enablebinary", "Let clients in again", "enablebinary"),
-        verb("disablebinary", "Close connections of clients and let none in, until enablebinary or the next start", "disablebinary"),
+        verb("disablebinary", "Close connections of clients and let none in, until enablebinary or the next start", "disablebinary")
+            .arg(idle("force", 'f', "force")),
         verb("clientstats", "Show who is connected", "clientstats --all")
             .arg(long("all_connections", "all", "Every connection"))
             .arg(long("by_protocol", "by-protocol", "Addresses by the version of the protocol, since the start"))
@@ -201,6 +214,7 @@ fn of_node() -> Vec<Command> {
         .arg(Arg::new("logger").value_name("LOGGER").help("ROOT: there is one"))
         .arg(Arg::new("level").value_name("LEVEL").help("error, warn, info, debug or off")),
         verb("tpstats", "Show threads and their queues", "tpstats").arg(format()),
+        verb("diskusage", "Show what holds space on the disk", "diskusage --json"),
         verb("memory", "Show where memory is, in place of gcstats", "memory --json"),
         verb("gettraceprobability", "Show how many requests are traced unasked", "gettraceprobability"),
         verb(
@@ -342,6 +356,12 @@ fn of_tables() -> Vec<Command> {
         .arg(Arg::new("ignore").short('i').action(ArgAction::SetTrue).help("All but these"))
         .arg(human())
         .arg(format())
+        .arg(flag(
+            "locations",
+            'l',
+            "sstable-location-check",
+            "Show whether SSTables lie where they belong, which they always do",
+        ))
         .arg(Arg::new("sort").short('s').long("sort").value_name("FIGURE").help("Sort tables by a figure"))
         .arg(
             Arg::new("top")
@@ -391,8 +411,23 @@ fn of_tables() -> Vec<Command> {
                 .value_parser(value_parser!(usize))
                 .help("Most shown"),
         )
-        .arg(Arg::new("capacity").short('s').value_name("COUNT").hide(true))
-        .arg(Arg::new("samplers").short('a').value_name("NAMES").hide(true)),
+        .arg(
+            Arg::new("capacity")
+                .short('s')
+                .value_name("COUNT")
+                .value_parser(value_parser!(u16).range(1..=1024))
+                .hide(true),
+        )
+        .arg(
+            Arg::new("samplers")
+                .short('a')
+                .value_name("READS,WRITES")
+                .default_value("READS,WRITES")
+                .help("What is shown"),
+        )
+        .arg(Arg::new("interval").short('i').long("interval").value_name("MILLISECONDS").hide(true))
+        .arg(idle("stop", 't', "stop"))
+        .arg(idle("list", 'l', "list")),
         verb("getsstables", "Show the SSTables that hold a partition", "getsstables shop orders 42")
             .arg(needed("keyspace", "KEYSPACE"))
             .arg(needed("table", "TABLE"))
@@ -430,6 +465,9 @@ fn of_files() -> Vec<Command> {
             .arg(idle("extended", 'e', "extended-verify"))
             .arg(idle("force", 'f', "force"))
             .arg(idle("check_version", 'c', "check-version"))
+            .arg(idle("failure_policy", 'd', "dfp"))
+            .arg(idle("repair_status", 'r', "rsc"))
+            .arg(idle("check_tokens", 't', "check-tokens"))
             .arg(idle("quick", 'q', "quick")),
         which(verb(
             "scrub",
@@ -442,6 +480,9 @@ fn of_files() -> Vec<Command> {
                 .action(ArgAction::SetTrue)
                 .help("Take no snapshot first"),
         )
+        .arg(idle("skip_corrupted", 's', "skip-corrupted"))
+        .arg(idle("no_validate", 'n', "no-validate"))
+        .arg(idle("reinsert_overflowed_ttl", 'r', "reinsert-overflowed-ttl"))
         .arg(jobs()),
         verb("refresh", "Take in SSTables that were put into a table's folder", "refresh shop orders")
             .arg(needed("keyspace", "KEYSPACE"))
@@ -468,6 +509,8 @@ fn of_files() -> Vec<Command> {
             .arg(idle("keep_repaired", 'r', "keep-repaired"))
             .arg(idle("no_tokens", 't', "no-tokens"))
             .arg(idle("no_caches", 'c', "no-invalidate-caches"))
+            .arg(idle("require_indexes", None, "require-index-components"))
+            .arg(idle("no_index_validation", None, "no-index-validation"))
             .arg(idle("extended", 'e', "extended-verify")),
         name(verb("snapshot", "Take a snapshot, in Cassandra's place and form", "snapshot -t monday shop"))
             .arg(
@@ -550,6 +593,7 @@ fn of_compactions() -> Vec<Command> {
             .arg(jobs()),
         which(verb("upgradesstables", "Write SSTables of earlier versions anew", "upgradesstables -a shop"))
             .arg(flag("all", 'a', "include-all-sstables", "Those of the present version too"))
+            .arg(refused("max_timestamp", "max-timestamp").short('t'))
             .arg(jobs()),
         verb(
             "forcecompact",

@@ -5,7 +5,9 @@ use super::layout::{Columns, bytes_text, file_size, java_double, moment};
 use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
 use helenus_cql::counted;
-use helenus_server::admin::{AdminAnswer, AdminRequest, Compaction, CompactionMetrics, TableSelection};
+use helenus_server::admin::{
+    AdminAnswer, AdminRequest, Compaction, CompactionMetrics, CompactionTroubleLine, TableSelection,
+};
 use serde_json::json;
 use std::io::{Write, stdout};
 
@@ -53,8 +55,8 @@ pub fn compactionstats(server: &Server, human: bool) -> Result<()> {
     columns.row(["data compacted".to_owned(), bytes_text(found.data_bytes, human)]);
     columns.row(["compressed data compacted".to_owned(), bytes_text(found.bytes_read, human)]);
     columns.row(["compactions aborted".to_owned(), discarded.to_string()]);
-    columns.row(["compactions reduced", "0"]);
-    columns.row(["sstables dropped from compaction", "0"]);
+    columns.row(["compactions reduced".to_owned(), found.reduced.to_string()]);
+    columns.row(["sstables dropped from compaction".to_owned(), found.sstables_left_out.to_string()]);
     columns.row([
         "15 minute rate".to_owned(),
         format!("{:.2}/minute", found.completed_lately as f64 / lately_minutes),
@@ -71,7 +73,30 @@ pub fn compactionstats(server: &Server, human: bool) -> Result<()> {
     if let Some(failure) = &found.failure {
         writeln!(out, "last compaction FAILED: {failure}")?;
     }
+    for trouble in &found.troubles {
+        writeln!(out, "{}", trouble_text(trouble))?;
+    }
     Ok(())
+}
+
+/// Why a table is not compacted, or not wholly.
+fn trouble_text(trouble: &CompactionTroubleLine) -> String {
+    let CompactionTroubleLine { keyspace, table, reason, wanted_bytes, free_bytes, left_out, again_in_s } =
+        trouble;
+    let mut text = format!("{keyspace}.{table}: ");
+    match wanted_bytes {
+        Some(wanted) => {
+            let free = free_bytes.map_or("an unknown number of bytes".to_owned(), file_size);
+            text.push_str(&format!("waits for space: {} wanted, {free} free; {reason}", file_size(*wanted)));
+        }
+        None => text.push_str(reason),
+    }
+    if !left_out.is_empty() {
+        text.push_str(&format!("; compacted without {}", left_out.join(", ")));
+    }
+    let again = again_in_s.map_or("after the next start".to_owned(), |seconds| format!("in {seconds} s"));
+    text.push_str(&format!("; tried again {again}"));
+    text
 }
 
 fn running(columns: &mut Columns, found: &CompactionMetrics, human: bool) {

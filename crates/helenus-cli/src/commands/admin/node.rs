@@ -11,7 +11,7 @@ use std::io::{Write, stdout};
 /// Cassandra's port between nodes. `system.local` shows it too, though nothing listens on it.
 const STORAGE_PORT: u16 = 7000;
 
-fn asked(server: &Server) -> Result<NodeMetrics> {
+pub(super) fn asked(server: &Server) -> Result<NodeMetrics> {
     match server.request(&AdminRequest::Node)? {
         AdminAnswer::Node(node) => Ok(node),
         _ => unexpected(),
@@ -36,7 +36,8 @@ pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
         return server.print_json(&node);
     }
     // Warnings go to stderr, because scripts parse nodetool's layout on stdout.
-    for warning in &node.warnings {
+    // In a container they are in the log: scripts take any word on stderr for a failure.
+    for warning in node.warnings.iter().filter(|_| !server.as_node) {
         eprintln!("WARNING: {warning}");
     }
     let mut out = stdout().lock();
@@ -60,7 +61,7 @@ pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
 ///
 /// # Errors
 /// No server answers.
-pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
+pub fn info(server: &Server, all_tokens: bool, out_of_range: bool) -> Result<()> {
     let node = asked(server)?;
     if server.json {
         return server.print_json(&node);
@@ -71,7 +72,7 @@ pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
     };
     let mut lines = vec![
         ("ID", node.host_id.clone()),
-        ("Gossip active", "false".to_owned()),
+        ("Gossip active", server.as_node.to_string()),
         ("Native Transport active", node.serves.to_string()),
         ("Load", file_size(node.disk_bytes)),
         ("Uncompressed load", file_size(node.unpacked_bytes)),
@@ -101,11 +102,16 @@ pub fn info(server: &Server, all_tokens: bool) -> Result<()> {
     for (name, value) in lines {
         writeln!(out, "{name:<23}: {value}")?;
     }
+    if out_of_range {
+        // Every token is this server's, so no keyspace follows.
+        let columns = format!("{:<48} {:>10} {:>10} {:>10}", "Keyspace", "Read", "Write", "Paxos");
+        writeln!(out, "{:<23}: {columns}", "Invalid Token Ops")?;
+    }
     Ok(())
 }
 
 /// Memory of the engine and of client requests.
-fn off_heap(memory: &MemoryMetrics) -> u64 {
+pub(super) fn off_heap(memory: &MemoryMetrics) -> u64 {
     memory.memtables + memory.cache + memory.sstables + memory.requests
 }
 

@@ -3,6 +3,7 @@
 use super::requests::{Server, running_text, unexpected};
 use anyhow::Result;
 use helenus_cql::counted;
+use helenus_engine::is_system_keyspace;
 use helenus_server::admin::{AdminAnswer, AdminRequest, ServerStatus, TableLine};
 use std::io::Write;
 
@@ -44,21 +45,31 @@ fn print(out: &mut impl Write, status: &ServerStatus) -> Result<()> {
         writeln!(out, "last compaction FAILED: {failure}")?;
     }
     writeln!(out)?;
-    print_tables(out, &status.tables)
+    print_tables(out, &shown(status))
 }
 
-fn print_tables(out: &mut impl Write, tables: &[TableLine]) -> Result<()> {
+/// The tables of users, and those of the system that something is wrong with.
+fn shown(status: &ServerStatus) -> Vec<&TableLine> {
+    let is_shown = |table: &&TableLine| !is_system_keyspace(&table.keyspace) || !table.failures.is_empty();
+    status.tables.iter().filter(is_shown).collect()
+}
+
+fn print_tables(out: &mut impl Write, tables: &[&TableLine]) -> Result<()> {
+    if tables.is_empty() {
+        writeln!(out, "no tables yet")?;
+        return Ok(());
+    }
     let name = |table: &TableLine| format!("{}.{}", table.keyspace, table.table);
     let width = tables.iter().map(|table| name(table).len()).max().unwrap_or(0).max("table".len());
     writeln!(
         out,
-        "{:width$} {:>9} {:>12} {:>12} {:>13}",
-        "table", "sstables", "on disk", "in memory", "rows there"
+        "{:width$} {:>9} {:>12} {:>12} {:>15}",
+        "table", "sstables", "on disk", "in memory", "rows in memory"
     )?;
     for table in tables {
         let (disk, memory) = (mebibytes(table.disk_bytes), mebibytes(table.memtable_bytes));
         let (name, rows) = (name(table), table.memtable_rows);
-        writeln!(out, "{name:width$} {:>9} {disk:>12} {memory:>12} {rows:>13}", table.sstables)?;
+        writeln!(out, "{name:width$} {:>9} {disk:>12} {memory:>12} {rows:>15}", table.sstables)?;
         for failure in &table.failures {
             writeln!(out, "{:width$} FAILED: {failure}", "")?;
         }

@@ -1,5 +1,6 @@
-//! `datapaths`: the directories of tables.
+//! Files: `datapaths` shows the directories of tables, and `diskusage` what holds space.
 
+use super::layout::{Columns, file_size};
 use super::requests::{Server, unexpected};
 use anyhow::{Result, bail};
 use helenus_server::admin::{AdminAnswer, AdminRequest};
@@ -38,6 +39,34 @@ pub fn datapaths(server: &Server, names: &[&str]) -> Result<()> {
             last = Some(keyspace);
         }
         writeln!(out, "\tTable: {table}\n\tPaths:\n\t\t{}\n", folder.display())?;
+    }
+    Ok(())
+}
+
+/// `diskusage`: what holds space on the disk, the greatest first.
+///
+/// # Errors
+/// No server answers; it has no data directory.
+pub fn diskusage(server: &Server) -> Result<()> {
+    let AdminAnswer::DiskUsage(found) = server.request(&AdminRequest::DiskUsage)? else {
+        return unexpected();
+    };
+    if server.json {
+        return server.print_json(&found);
+    }
+    let mut columns = Columns::new("  ");
+    columns.row(["Space", "Files", "What", "Of"]);
+    for line in &found.uses {
+        let of = [line.keyspace.as_str(), line.table.as_str()];
+        let of: Vec<&str> = of.into_iter().filter(|name| !name.is_empty()).collect();
+        columns.row([file_size(line.bytes), line.files.to_string(), line.what.clone(), of.join(".")]);
+    }
+    let mut out = stdout().lock();
+    columns.print(&mut out)?;
+    let all: u64 = found.uses.iter().map(|line| line.bytes).sum();
+    writeln!(out, "\nin all  {}", file_size(all))?;
+    if let Some(free) = found.free_bytes {
+        writeln!(out, "free    {}", file_size(free))?;
     }
     Ok(())
 }

@@ -21,6 +21,8 @@ pub struct Server {
     socket: PathBuf,
     /// Whether answers are printed as JSON.
     pub json: bool,
+    /// Whether the answers are those of a node of Cassandra, as of `nodetool` in the container image.
+    pub as_node: bool,
 }
 
 impl Server {
@@ -41,7 +43,8 @@ impl Server {
         let is_json = |name: &str| {
             matches.try_get_one::<String>(name).ok().flatten().is_some_and(|form| form == "json")
         };
-        Ok(Server { socket, json: matches.get_flag("json") || is_json("format") })
+        let json = matches.get_flag("json") || is_json("format");
+        Ok(Server { socket, json, as_node: false })
     }
 
     /// Sends one request.

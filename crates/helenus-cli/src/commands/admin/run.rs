@@ -6,8 +6,8 @@ use super::requests::Server;
 use super::snapshots::Cleared;
 use super::tables::Wanted;
 use super::{
-    absent, audit, clients, clocks, compactions, histograms, maintenance, networks, node, outgrow, overview,
-    passwords, paths, pools, snapshots, tables, timeouts,
+    absent, audit, clients, clocks, compactions, histograms, maintenance, networks, node, nodetool_options,
+    outgrow, overview, passwords, paths, pools, single_node, snapshots, tables, timeouts,
 };
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ArgMatches;
@@ -47,6 +47,18 @@ impl<'a> Given<'a> {
 /// # Errors
 /// No server answers; the server refuses the request; wrong arguments.
 pub fn run(matches: &ArgMatches) -> Result<()> {
+    run_verb(matches, false)
+}
+
+/// Runs the verb as the healthy only node of a cluster does.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_as_node(matches: &ArgMatches) -> Result<()> {
+    run_verb(matches, true)
+}
+
+fn run_verb(matches: &ArgMatches, as_node: bool) -> Result<()> {
     let before_verb = matches;
     let Some((verb, matches)) = matches.subcommand() else {
         let is_help = matches.get_one::<Address>("old_host").is_some_and(|host| host.host() == HELP_IS_MEANT);
@@ -58,10 +70,20 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
             .error(ErrorKind::MissingSubcommand, "no verb is given; helenus admin --help lists them")
             .exit()
     };
+    if as_node && single_node::has(verb) {
+        return single_node::answer(&Server::of(before_verb, matches)?, verb, &Given(matches).many("rest"));
+    }
     if let Some(why) = absent::why(verb) {
         bail!("{verb}: {why}");
     }
-    let server = Server::of(before_verb, matches)?;
+    if let Some(why) = nodetool_options::refusal(verb, matches) {
+        bail!(why);
+    }
+    if before_verb.get_flag("print_port") {
+        bail!("--print-port is not built: all there is has the address that status shows");
+    }
+    let mut server = Server::of(before_verb, matches)?;
+    server.as_node = as_node;
     let given = Given(matches);
     match of_node(&server, verb, &given) {
         Some(done) => done,
@@ -77,7 +99,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>> {
     Some(match verb {
         "status" => node::status(server, given.text("keyspace")),
-        "info" => node::info(server, given.flag("all_tokens")),
+        "info" => node::info(server, given.flag("all_tokens"), given.flag("out_of_range")),
         "overview" => overview::run(server),
         "outgrow" => {
             let number = |name: &str| given.0.get_one(name).copied().unwrap_or_default();
@@ -110,6 +132,7 @@ fn of_node(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()>>
         "setlogginglevel" => timeouts::setlogginglevel(server, given.text("logger"), given.text("level")),
         "tpstats" => pools::tpstats(server),
         "memory" => pools::memory(server),
+        "diskusage" => paths::diskusage(server),
         "gettraceprobability" => maintenance::gettraceprobability(server),
         "settraceprobability" => maintenance::settraceprobability(server, given.0.get_one("value").copied()),
         "reloadsettings" => maintenance::reloadsettings(server),
@@ -158,6 +181,7 @@ fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()
                 names: given.many("names"),
                 ignore: given.flag("ignore"),
                 human: given.flag("human"),
+                locations: given.flag("locations"),
                 sort: given.text("sort"),
                 top: given.0.get_one::<usize>("top").copied().unwrap_or(0),
             };
@@ -178,7 +202,13 @@ fn of_tables(server: &Server, verb: &str, given: &Given<'_>) -> Option<Result<()
         }
         "flush" => maintenance::flush(server, given.which()),
         "cleanup" => maintenance::cleanup(server, given.which()),
-        "verify" => maintenance::verify(server, given.which()),
+        "verify" => {
+            // All tokens belong to this server.
+            if given.flag("check_tokens") && !given.flag("extended") {
+                return Some(Err(anyhow!("Token verification requires --extended-verify")));
+            }
+            maintenance::verify(server, given.which())
+        }
         "scrub" => maintenance::scrub(server, &given.which(), (!given.flag("no_snapshot"), now_ms())),
         "refresh" => maintenance::refresh(server, given.needed("keyspace"), given.needed("table")),
         "import" => {
@@ -234,14 +264,6 @@ fn of_compactions(server: &Server, verb: &str, given: &Given<'_>) -> Option<Resu
 }
 
 fn compact(server: &Server, given: &Given<'_>) -> Result<()> {
-    if given.flag("user_defined") {
-        bail!(
-            "compact --user-defined is not built: compact a table, or helenus sstable split its files while no server has them"
-        );
-    }
-    if ["start_token", "end_token", "partition"].iter().any(|name| given.text(name).is_some()) {
-        bail!("compact by token or partition is not built: compact the table");
-    }
     compactions::compact(server, &AdminRequest::Compact { which: given.which() }, "compacted")
 }
 
@@ -352,7 +374,18 @@ fn toppartitions(server: &Server, given: &Given<'_>) -> Result<()> {
     let name = |at: usize| args.get(at).filter(|name| **name != "*").map(|name| (*name).to_owned());
     let which = TableSelection { keyspace: name(0), tables: name(1).into_iter().collect() };
     let most = given.0.get_one::<usize>("count").copied().unwrap_or(10);
-    tables::toppartitions(server, &which, duration_ms, most)
+    if given.flag("list") || given.flag("stop") {
+        return tables::scheduled_samplings(server, &which, given.flag("stop"));
+    }
+    let mut kinds = Vec::new();
+    for word in given.needed("samplers").split(',').map(|word| word.trim().to_ascii_uppercase()) {
+        match word.as_str() {
+            "READS" => kinds.push("reads"),
+            "WRITES" => kinds.push("writes"),
+            _ => bail!("'{word}' sampler is not available from: [READS, WRITES]"),
+        }
+    }
+    tables::toppartitions(server, &which, duration_ms, (most, &kinds))
 }
 
 fn now_ms() -> i64 {

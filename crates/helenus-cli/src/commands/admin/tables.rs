@@ -17,6 +17,8 @@ pub struct Wanted<'a> {
     pub ignore: bool,
     /// Whether sizes are printed with units.
     pub human: bool,
+    /// Whether to show that SSTables lie where they belong: there is one data directory.
+    pub locations: bool,
     /// The metric by which tables are sorted, across keyspaces.
     pub sort: Option<&'a str>,
     /// The maximum number of tables when sorted.
@@ -41,7 +43,7 @@ pub fn tablestats(server: &Server, wanted: &Wanted<'_>) -> Result<()> {
     let is_shown = |table: &&TableMetrics| wanted.names.is_empty() || is_named(table) != wanted.ignore;
     let mut shown: Vec<&TableMetrics> = all.iter().filter(is_shown).collect();
     if server.json {
-        return server.print_json(&as_json(&all, &shown, wanted.human));
+        return server.print_json(&as_json(&all, &shown, wanted));
     }
     let mut out = stdout().lock();
     match wanted.sort {
@@ -56,11 +58,7 @@ pub fn tablestats(server: &Server, wanted: &Wanted<'_>) -> Result<()> {
             writeln!(out, "Total number of tables: {total}{top}\n----------------")?;
             shown.truncate(if wanted.top > 0 { wanted.top } else { total });
             for table in shown {
-                print_table(
-                    &mut out,
-                    table,
-                    (&format!("{}.{}", table.keyspace, table.table), "\t", wanted.human),
-                )?;
+                print_table(&mut out, table, (&format!("{}.{}", table.keyspace, table.table), "\t"), wanted)?;
             }
             writeln!(out, "----------------")?;
         }
@@ -72,7 +70,7 @@ pub fn tablestats(server: &Server, wanted: &Wanted<'_>) -> Result<()> {
             for keyspace in keyspaces {
                 print_keyspace(&mut out, &of_keyspace(&all, keyspace))?;
                 for table in shown.iter().filter(|table| table.keyspace == keyspace) {
-                    print_table(&mut out, table, (&table.table, "\t\t", wanted.human))?;
+                    print_table(&mut out, table, (&table.table, "\t\t"), wanted)?;
                 }
                 writeln!(out, "----------------")?;
             }
@@ -283,22 +281,29 @@ fn per_slice(table: &TableMetrics) -> [Figure; 4] {
 fn print_table(
     out: &mut dyn Write,
     table: &TableMetrics,
-    (name, indent, human): (&str, &str, bool),
+    (name, indent): (&str, &str),
+    wanted: &Wanted<'_>,
 ) -> Result<()> {
     let kind = if table.is_index { "Table (index)" } else { "Table" };
     writeln!(out, "{indent}{kind}: {name}")?;
-    for (text, _, value, _) in figures(table, human) {
+    for (text, _, value, _) in figures(table, wanted.human) {
         writeln!(out, "{indent}{text}: {value}")?;
+    }
+    if wanted.locations {
+        writeln!(out, "{indent}SSTables in correct location: true")?;
     }
     writeln!(out)?;
     Ok(())
 }
 
 /// The tables as `tablestats -F json` prints them (`TableStatsHolder.convert2Map`).
-fn as_json(all: &[TableMetrics], shown: &[&TableMetrics], human: bool) -> Value {
+fn as_json(all: &[TableMetrics], shown: &[&TableMetrics], wanted: &Wanted<'_>) -> Value {
     let mut keyspaces = Map::new();
     for table in shown {
-        let figures = figures(table, human).into_iter().map(|(_, name, _, value)| (name.to_owned(), value));
+        let figures = figures(table, wanted.human).into_iter();
+        let figures = figures.map(|(_, name, _, value)| (name.to_owned(), value));
+        let location = ("sstables_in_correct_location".to_owned(), json!(true));
+        let figures = figures.chain(wanted.locations.then_some(location));
         let of_keyspace = of_keyspace(all, &table.keyspace);
         let entry = keyspaces.entry(table.keyspace.clone()).or_insert_with(|| {
             json!({
@@ -383,7 +388,7 @@ pub fn toppartitions(
     server: &Server,
     which: &TableSelection,
     duration_ms: Option<u64>,
-    most: usize,
+    (most, kinds): (usize, &[&str]),
 ) -> Result<()> {
     let ask = || match server.request(&AdminRequest::TopPartitions { which: which.clone() })? {
         AdminAnswer::TopPartitions(lines) => Ok(lines),
@@ -417,7 +422,8 @@ pub fn toppartitions(
     }
     let mut out = stdout().lock();
     let tops: [(&str, CountOf); 2] = [("reads", |line| line.reads), ("writes", |line| line.writes)];
-    for (place, (kind, count)) in tops.into_iter().enumerate() {
+    let tops = tops.into_iter().filter(|(kind, _)| kinds.contains(kind));
+    for (place, (kind, count)) in tops.enumerate() {
         let mut top: Vec<&TopPartitionLine> = lines.iter().filter(|line| count(line) > 0).collect();
         top.sort_by_key(|line| std::cmp::Reverse(count(line)));
         top.truncate(most);
@@ -435,6 +441,23 @@ pub fn toppartitions(
         }
         columns.print(&mut out)?;
     }
+    Ok(())
+}
+
+/// `toppartitions --list` and `--stop`: no sampling is scheduled, because partitions are counted all the time.
+///
+/// # Errors
+/// The output is closed.
+pub fn scheduled_samplings(server: &Server, which: &TableSelection, stop: bool) -> Result<()> {
+    if stop {
+        let name = |name: Option<&String>| name.map_or("null", String::as_str).to_owned();
+        let (keyspace, table) = (name(which.keyspace.as_ref()), name(which.tables.first()));
+        bail!("Unable to stop the non-existent scheduled sampling for keyspace: {keyspace}, table: {table}");
+    }
+    if server.json {
+        return server.print_json(&json!([]));
+    }
+    writeln!(stdout(), "KEYSPACE TABLE")?;
     Ok(())
 }
 

@@ -36,7 +36,9 @@ fn kind(word: &str) -> Result<TimeoutKind> {
 /// # Errors
 /// No server answers; Helenus has no such timeout.
 pub fn gettimeout(server: &Server, word: &str) -> Result<()> {
-    let request = AdminRequest::Timeout { kind: kind(word)?, set_ms: None };
+    // What counters and conditions have is that of writes.
+    let of = if matches!(word, "counterwrite" | "cascontention") { "write" } else { word };
+    let request = AdminRequest::Timeout { kind: kind(of)?, set_ms: None };
     let AdminAnswer::TimeoutMs(ms) = server.request(&request)? else { return unexpected() };
     if server.json {
         return server.print_json(&serde_json::json!({ "type": word, "timeout_ms": ms }));

@@ -79,7 +79,7 @@ impl Column {
     /// Adds a serialised value. `None` becomes a null, as does an empty value of a type that has no empty value in
     /// Arrow.
     pub fn add(&mut self, value: Option<&[u8]>) {
-        let value = value.filter(|value| self.ty.validate(value).is_ok());
+        let value = value.filter(|value| self.ty.validate_stored(value).is_ok());
         match &mut self.builder {
             Builder::Boolean(builder) => {
                 builder.append_option(value.and_then(<[u8]>::first).map(|byte| *byte != 0))

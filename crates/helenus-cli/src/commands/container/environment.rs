@@ -4,7 +4,8 @@
 //! into `cassandra.yaml` and `cassandra-rackdc.properties`. Here they win over the files without a change of them, so
 //! that the files may be read-only. Variables of the JVM and of a cluster have no effect.
 
-use super::place::{property, top_level};
+use super::place::{class, property, top_level};
+use super::seeds;
 use anyhow::{Result, bail};
 use helenus_server::config::OPTIONS;
 
@@ -18,6 +19,8 @@ pub struct Surroundings<'a> {
     pub rackdc: &'a str,
     /// The address of this machine that others reach.
     pub own_address: &'a dyn Fn() -> String,
+    /// Whether a name or an address is this machine's.
+    pub is_own: &'a dyn Fn(&str) -> bool,
 }
 
 /// Options of `helenus serve`, and notes for the log.
@@ -41,6 +44,26 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Serves whoever reaches the container, as the official images do, unless something turns logins on: then the server is as careful
+    /// as anywhere else, and the default password counts inside the container alone. Variables of the server's options still win.
+    pub fn let_in_without_logins(&mut self, yaml: &str) {
+        let given =
+            |wanted: &str| self.set.iter().rfind(|(key, _)| *key == wanted).map(|(_, value)| value.as_str());
+        let authenticator = given("authenticator").or_else(|| class(yaml, "authenticator"));
+        let is_open =
+            authenticator.is_none_or(|class| class.rsplit('.').next() == Some("AllowAllAuthenticator"));
+        let has_password = given("password_file").is_some() || self.password.is_some();
+        if is_open && !has_password && given("insecure_no_login").is_none() {
+            self.set.push(("insecure_no_login", "true".to_owned()));
+        }
+    }
+}
+
+/// Variables with an address by which others reach this node, the one for clients first.
+const OWN_ADDRESSES: [&str; 3] =
+    ["CASSANDRA_BROADCAST_RPC_ADDRESS", "CASSANDRA_BROADCAST_ADDRESS", "CASSANDRA_LISTEN_ADDRESS"];
+
 impl Surroundings<'_> {
     /// A variable that is set and not empty.
     fn get(&self, name: &str) -> Option<String> {
@@ -50,7 +73,7 @@ impl Surroundings<'_> {
     /// The options that the environment means.
     ///
     /// # Errors
-    /// A name is given without its password.
+    /// A name is given without its password; a seed is another machine.
     pub fn options(&self) -> Result<Options> {
         let mut options = Options::default();
         let mut set = |key, value| options.set.push((key, value));
@@ -63,26 +86,25 @@ impl Surroundings<'_> {
         if let Some(switch) = self.get("CASSANDRA_START_RPC") {
             set("start_rpc", switch);
         }
-        // As in the official image, whoever reaches the container is served, and the default password is one.
-        set("insecure_no_login", "true".to_owned());
-        set("allow_default_password", "true".to_owned());
         self.place_names(&mut options);
         if let Some(seeds) = self.get("CASSANDRA_SEEDS") {
-            options.notes.push(format!(
-                "CASSANDRA_SEEDS={seeds}: this node joins no cluster; it is one node with all the data"
-            ));
+            let is_allowed = self.get(seeds::ALLOWED).is_some_and(|value| value == "true");
+            // Others may reach this node by an address that no socket of a container can have.
+            let told = OWN_ADDRESSES.map(|name| self.get(name));
+            let is_own = |seed: &str| told.iter().flatten().any(|own| own == seed) || (self.is_own)(seed);
+            options.notes.extend(seeds::check(("CASSANDRA_SEEDS", &seeds), &is_own, is_allowed)?);
         }
         self.logins(&mut options)?;
         options.add_own(self.variable);
+        options.let_in_without_logins(self.yaml);
         Ok(options)
     }
 
     /// The address that clients are told: `CASSANDRA_BROADCAST_RPC_ADDRESS`, else the one for other nodes, which is the
     /// container's by default.
     fn told_address(&self) -> String {
-        let names =
-            ["CASSANDRA_BROADCAST_RPC_ADDRESS", "CASSANDRA_BROADCAST_ADDRESS", "CASSANDRA_LISTEN_ADDRESS"];
-        let given = names.into_iter().find_map(|name| self.get(name)).filter(|address| address != "auto");
+        let given =
+            OWN_ADDRESSES.into_iter().find_map(|name| self.get(name)).filter(|address| address != "auto");
         given.unwrap_or_else(|| (self.own_address)())
     }
 
@@ -139,7 +161,9 @@ mod tests {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
         let own_address = || "172.17.0.2".to_owned();
-        Surroundings { variable: &variable, yaml, rackdc, own_address: &own_address }.options()
+        let is_own = |name: &str| name == "db";
+        Surroundings { variable: &variable, yaml, rackdc, own_address: &own_address, is_own: &is_own }
+            .options()
     }
 
     fn value(options: &Options, key: &str) -> Option<String> {
@@ -160,6 +184,50 @@ mod tests {
         assert_eq!(value(&found, "rpc_address").as_deref(), Some("0.0.0.0"));
         assert_eq!(value(&found, "broadcast_rpc_address").as_deref(), Some("172.17.0.2"));
         assert!(found.notes.is_empty(), "{:?}", found.notes);
+    }
+
+    #[test]
+    fn a_seed_that_is_another_machine_is_refused() {
+        let with = |given: &[(&str, &str)]| options(given, "", "");
+        assert!(with(&[("CASSANDRA_SEEDS", "db")]).unwrap().notes.is_empty());
+        let told = [("CASSANDRA_SEEDS", "203.0.113.7"), ("CASSANDRA_BROADCAST_ADDRESS", "203.0.113.7")];
+        assert!(with(&told).unwrap().notes.is_empty(), "its own address, behind another machine's");
+        let text = with(&[("CASSANDRA_SEEDS", "db,e1")]).unwrap_err().to_string();
+        assert!(text.contains("another machine, e1"), "{text}");
+        let allowed = with(&[("CASSANDRA_SEEDS", "e1"), ("HELENUS_IGNORE_SEEDS", "true")]).unwrap();
+        assert_eq!(allowed.notes.len(), 1);
+    }
+
+    #[test]
+    fn only_without_logins_is_everybody_let_in() {
+        const OFF: &str = "authenticator: AllowAllAuthenticator\n";
+        // As Cassandra 5.0 has it.
+        const OFF_MAP: &str = "authenticator:\n  class_name : AllowAllAuthenticator\n# parameters:\nx: y\n";
+        const ON: &str = "authenticator: PasswordAuthenticator\n";
+        const MAP: &str = "authenticator:\n  - class_name: org.apache.cassandra.auth.PasswordAuthenticator\n";
+        let password = [("CASSANDRA_PASSWORD", "secret")];
+        let class = [("HELENUS_AUTHENTICATOR", "PasswordAuthenticator")];
+        let file = [("HELENUS_PASSWORD_FILE", "/run/secrets/password")];
+        let off = [("HELENUS_AUTHENTICATOR", "AllowAllAuthenticator")];
+        for (variables, yaml, is_open) in [
+            (&[][..], OFF, true),
+            (&[], OFF_MAP, true),
+            (&[], "", true),
+            (&[], "authenticator:\nx: y\n", true),
+            (&off, ON, true),
+            (&[], ON, false),
+            (&[], MAP, false),
+            (&password, OFF, false),
+            (&class, OFF, false),
+            (&file, OFF, false),
+        ] {
+            let found = options(variables, yaml, "").unwrap();
+            assert_eq!(value(&found, "insecure_no_login").is_some(), is_open, "{variables:?} {yaml}");
+            assert_eq!(value(&found, "allow_default_password"), None, "{variables:?} {yaml}");
+        }
+        let chosen = [("HELENUS_ALLOW_DEFAULT_PASSWORD", "true")];
+        let found = options(&chosen, ON, "").unwrap();
+        assert_eq!(value(&found, "allow_default_password").as_deref(), Some("true"));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! `scylla` is the server with ScyllaDB's options. `names` chooses by the name under which the process was called. `node` is `cassandra`: it turns the environment of
 //! Cassandra's official image (`environment`) into a command line of `helenus serve`. `cqlsh` is the shell with cqlsh's
-//! options, `nodetool` is `helenus admin` with nodetool's. `place` says where configuration and data are.
+//! options, `nodetool` is `helenus admin` with nodetool's. `place` says where configuration and data are, and `seeds` refuses other
+//! machines as seeds.
 
 mod cqlsh;
 mod environment;
@@ -12,5 +13,6 @@ mod node;
 mod nodetool;
 mod place;
 mod scylla;
+mod seeds;
 
 pub use names::{Name, run};

@@ -2,7 +2,7 @@
 //! environment.
 
 use super::environment::{Options, Surroundings};
-use super::place;
+use super::{place, seeds};
 use crate::commands::serve;
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, Command};
@@ -60,7 +60,13 @@ pub fn run(words: Vec<OsString>) -> Result<()> {
     let yaml = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let rackdc = std::fs::read_to_string(folder.join("cassandra-rackdc.properties")).unwrap_or_default();
     let own_address = || serve::outward_address().to_string();
-    let found = Surroundings { variable: &variable, yaml: &yaml, rackdc: &rackdc, own_address: &own_address };
+    let found = Surroundings {
+        variable: &variable,
+        yaml: &yaml,
+        rackdc: &rackdc,
+        own_address: &own_address,
+        is_own: &seeds::is_own,
+    };
     let options = found.options()?;
     serve(Start { data: place::data(&yaml, &folder), file, options })
 }

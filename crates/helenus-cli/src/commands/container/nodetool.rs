@@ -1,4 +1,5 @@
-//! `nodetool`: `helenus admin` for the node in this container, with the connection options of nodetool.
+//! `nodetool`: `helenus admin` for the node in this container, with the connection options of nodetool, and with its answers to verbs
+//! about other nodes.
 
 use super::place;
 use crate::commands::admin;
@@ -11,7 +12,7 @@ const CONNECTION: [&str; 6] = ["-u", "--username", "-pw", "--password", "-pwf", 
 /// Runs a verb.
 ///
 /// # Errors
-/// As [`admin::run`].
+/// As [`admin::run_as_node`].
 pub fn run(words: Vec<String>) -> Result<()> {
     let words = without_connection(words);
     let is_placed = words.iter().any(|word| word.starts_with("--data") || word.starts_with("--socket"));
@@ -20,7 +21,7 @@ pub fn run(words: Vec<String>) -> Result<()> {
         call.extend(place_words());
     }
     call.extend(words);
-    admin::run(&admin::command().name("nodetool").get_matches_from(call))
+    admin::run_as_node(&admin::command().name("nodetool").get_matches_from(call))
 }
 
 /// The words that name the node: its directory, or the socket of a node in memory.

@@ -78,6 +78,22 @@ pub fn top_level<'a>(yaml: &'a str, key: &str) -> Option<&'a str> {
     yaml.lines().find_map(value).map(plain)
 }
 
+/// The class of a top-level key: its value, or the `class_name` of the map below it, as Cassandra 5.0 writes it.
+pub fn class<'a>(yaml: &'a str, key: &str) -> Option<&'a str> {
+    let of_key = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+    let mut lines = yaml.lines().skip_while(|line| !of_key(line));
+    let first = plain(lines.next()?.strip_prefix(key)?.strip_prefix(':')?);
+    if !first.is_empty() {
+        return Some(first);
+    }
+    let below = lines.take_while(|line| line.is_empty() || line.starts_with([' ', '\t', '-', '#']));
+    let class = |line: &'a str| {
+        let line = line.trim_start_matches([' ', '\t', '-']);
+        Some(plain(line.strip_prefix("class_name")?.trim_start().strip_prefix(':')?))
+    };
+    below.filter_map(class).next()
+}
+
 /// The value of a key in a file of Java properties.
 pub fn property<'a>(properties: &'a str, key: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.trim().strip_prefix(key)?.trim_start().strip_prefix('=').map(str::trim);

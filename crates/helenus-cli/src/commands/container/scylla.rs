@@ -6,7 +6,7 @@
 
 use super::environment::Options;
 use super::node::{self, Start};
-use super::place;
+use super::{place, seeds};
 use crate::commands::serve;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
@@ -43,7 +43,12 @@ pub fn run(words: &[OsString]) -> Result<()> {
     let file = place::file(&folder);
     let yaml = place::yaml(&folder)?;
     let mut options = options(&words, &yaml, &|| serve::outward_address().to_string())?;
+    let is_allowed = variable(seeds::ALLOWED).is_some_and(|value| value == "true");
+    if let Some((_, given)) = pairs(&words).iter().rfind(|(name, _)| name == "seeds") {
+        options.notes.extend(seeds::check(("--seeds", given), &seeds::is_own, is_allowed)?);
+    }
     options.add_own(&variable);
+    options.let_in_without_logins(&yaml);
     node::serve(Start { data: place::data(&yaml, &folder), file, options })
 }
 
@@ -65,9 +70,6 @@ fn options(words: &[String], yaml: &str, own_address: &dyn Fn() -> String) -> Re
     if place::top_level(yaml, "native_shard_aware_transport_port").is_none() {
         set("native_shard_aware_transport_port", SHARD_AWARE_PORT.to_owned());
     }
-    // As in that image, whoever reaches the container is served, and the default password is one.
-    set("insecure_no_login", "true".to_owned());
-    set("allow_default_password", "true".to_owned());
     let mut without_effect = Vec::new();
     for (name, value) in &given {
         match EFFECTIVE.iter().find(|(known, _)| known == name) {

@@ -3,18 +3,18 @@
 use super::verbs::TOOL;
 use super::{show, verify};
 use crate::commands::access::TlsOptions;
-use crate::commands::cluster_access::ClusterAccess;
+use crate::commands::cluster_access::{ClusterAccess, absolute};
 use crate::commands::passwords::LoginOptions;
 use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helenus_cql::counted;
 use helenus_host::Host;
-use helenus_mover::{CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, VerifyOrder};
+use helenus_mover::{ClientsRole, CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, VerifyOrder};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
 use helenus_server::quantity::parse_seconds;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const EXAMPLES: &str = "Examples:
@@ -67,8 +67,10 @@ rows again, cells and deletions; what is newer at the target stays as it is ther
     )]
     Verify(VerifyOptions),
     /// Go on with tables that have stopped, once their reason is gone
-    #[command(after_help = "Example:\n  helenus move resume")]
-    Resume(TargetOptions),
+    #[command(
+        after_help = "Examples:\n  helenus move resume\n  helenus move resume --anew shop.orders\n\nTables that were made here since the start are taken in."
+    )]
+    Resume(ResumeOptions),
     /// Make the target the truth: clients wait a moment, then this server passes their requests on to it
     #[command(after_help = CUTOVER_EXAMPLES)]
     Cutover(CutOptions),
@@ -105,6 +107,15 @@ struct VerifyOptions {
 }
 
 #[derive(Args, Debug, Clone)]
+struct ResumeOptions {
+    /// Truncate these tables at the target and send them anew
+    #[arg(long, value_name = "KEYSPACE.TABLE,..", value_delimiter = ',')]
+    anew: Vec<String>,
+    #[command(flatten)]
+    at: TargetOptions,
+}
+
+#[derive(Args, Debug, Clone)]
 struct CutOptions {
     /// How long clients may wait; if the target is not complete by then, everything goes on as before
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_seconds)]
@@ -115,6 +126,16 @@ struct CutOptions {
     /// Only check whether a cut could be made now
     #[arg(long)]
     dry_run: bool,
+    /// Where clients do not log in here: serve them as this role of the target, which should have the rights that clients need and no
+    /// others
+    #[arg(long, value_name = "NAME", requires = "clients_password_file")]
+    clients_role: Option<String>,
+    /// File whose first line is the password of --clients-role; the server reads it again after each start
+    #[arg(long, value_name = "FILE", requires = "clients_role")]
+    clients_password_file: Option<PathBuf>,
+    /// Cut over although definitions differ at the target, or rows may that were sent anew: --dry-run lists them
+    #[arg(long)]
+    accept_differences: bool,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -127,6 +148,14 @@ struct RollbackOptions {
     /// Do not ask the target, which is lost: serve with the rows of the cut, lose what was written there since, and end the move
     #[arg(long, conflicts_with = "pause")]
     lose_later_writes: bool,
+    /// Tables that do not come back: they keep here the rows that they have
+    #[arg(
+        long,
+        value_name = "KEYSPACE.TABLE,..",
+        value_delimiter = ',',
+        conflicts_with = "lose_later_writes"
+    )]
+    without: Vec<String>,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -183,12 +212,20 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
             let order = VerifyOrder { what: options.tables.clone(), repairs: options.repair };
             (MoveRequest::Verify(order), &options.at, options.json)
         }
-        Verb::Resume(at) => (MoveRequest::Resume, at, false),
+        Verb::Resume(options) if options.anew.is_empty() => (MoveRequest::Resume, &options.at, false),
+        Verb::Resume(options) => (MoveRequest::ResumeAnew(options.anew.clone()), &options.at, false),
         Verb::Cutover(options) => {
             let order = CutOrder {
                 pause_ms: milliseconds(options.pause),
                 rollback_within_s: options.rollback_within.as_secs(),
                 is_dry_run: options.dry_run,
+                clients: match (&options.clients_role, &options.clients_password_file) {
+                    (Some(user), Some(file)) => {
+                        Some(ClientsRole { user: user.clone(), password_file: absolute(file)? })
+                    }
+                    _ => None,
+                },
+                accepts_differences: options.accept_differences,
             };
             (MoveRequest::Cutover(order), &options.at, false)
         }
@@ -196,6 +233,7 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
             let order = RollbackOrder {
                 pause_ms: milliseconds(options.pause),
                 loses_later_writes: options.lose_later_writes,
+                without: options.without.clone(),
             };
             (MoveRequest::Rollback(order), &options.at, false)
         }
@@ -261,6 +299,8 @@ fn order(options: &OrderOptions) -> Result<MoveOrder> {
         to: options.to.clone(),
         local_dc: options.local_dc.clone(),
         login: access.login,
+        password_file: access.password_file,
+        clients: None,
         tls: access.tls,
         what: options.tables.clone(),
         replication,

@@ -45,6 +45,8 @@ fn plan(report: &PlanReport) -> String {
     part("made there", report.to_make.iter().map(first_line).collect());
     part("time", report.estimate.clone());
     part("notes", report.notes.clone());
+    let left_out = |(table, reasons): (&String, &Vec<String>)| format!("{table}: {}", reasons.join("; "));
+    part("left out", report.left_out.iter().map(left_out).collect());
     part("problems", report.problems.clone());
     text
 }
@@ -71,6 +73,10 @@ fn status(report: &StatusReport) -> String {
     for table in &report.tables {
         text.push_str(&format!("  {:width$}  {}\n", table.table, table_line(table)));
     }
+    if !report.differences.is_empty() {
+        text.push_str("definitions differ at the target:\n");
+        report.differences.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
     if report.repeated > 0 {
         let last = report.last_error.as_deref().unwrap_or_default();
         text.push_str(&format!(
@@ -86,8 +92,9 @@ fn table_line(table: &TableReport) -> String {
         (_, Some(reason)) => format!("stopped: {reason}"),
         ("tail", _) => {
             let lag = table.lag_s.map_or("not read yet".to_owned(), |lag| format!("{lag:.1} s behind"));
+            let to_verify = if table.is_to_verify { "; helenus move verify is to compare it" } else { "" };
             format!(
-                "tail: {lag}; {} and {} sent",
+                "tail: {lag}; {} and {} sent{to_verify}",
                 counted(table.rows, "row"),
                 counted(table.changes, "change")
             )

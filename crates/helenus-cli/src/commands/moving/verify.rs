@@ -37,6 +37,7 @@ pub(super) fn watch(socket: &Path, mut report: VerifyReport) -> Result<VerifyRep
 /// The report for people.
 pub(super) fn words(report: &VerifyReport) -> String {
     let mut text = String::new();
+    report.definitions.iter().chain(&report.notes).for_each(|line| text.push_str(&format!("{line}\n")));
     for table in &report.tables {
         let VerifiedTable { table: name, rows, cells, differing, unsettled, .. } = table;
         text.push_str(&format!(
@@ -69,6 +70,9 @@ pub(super) fn words(report: &VerifyReport) -> String {
                 counted(*unsettled, "row")
             ));
         }
+        if let Some(reason) = &table.no_way_back {
+            text.push_str(&format!("  no rollback could bring it back after a cut: {reason}\n"));
+        }
         for line in table.note.iter().chain(&table.error) {
             text.push_str(&format!("  {line}\n"));
         }
@@ -99,9 +103,14 @@ pub(super) fn judge(report: &VerifyReport) -> Result<()> {
         }
         _ => {}
     }
-    match count(|table| table.unsettled) {
-        0 => Ok(()),
-        unsettled => bail!("{} could not be compared", counted(unsettled, "row")),
+    if let unsettled @ 1.. = count(|table| table.unsettled) {
+        bail!("{} could not be compared", counted(unsettled, "row"));
+    }
+    match (report.definitions.len(), report.tables.iter().filter(|table| table.no_way_back.is_some()).count())
+    {
+        (0, 0) => Ok(()),
+        (0, tables) => bail!("{} could not be brought back after a cut", counted(tables, "table")),
+        (differences, _) => bail!("{} of definitions", counted(differences, "difference")),
     }
 }
 
@@ -132,5 +141,13 @@ mod tests {
         judge(&report).unwrap_err();
         report.tables[0] = VerifiedTable { unsettled: 1, ..VerifiedTable::default() };
         judge(&report).unwrap_err();
+        report.tables[0] = VerifiedTable::default();
+        judge(&report).unwrap();
+        report.definitions = vec!["ks.t: comment is 'a' here and 'b' at the target".to_owned()];
+        assert!(words(&report).starts_with("ks.t: comment is"));
+        judge(&report).unwrap_err();
+        report.notes = std::mem::take(&mut report.definitions);
+        assert!(words(&report).starts_with("ks.t: comment is"));
+        judge(&report).unwrap();
     }
 }

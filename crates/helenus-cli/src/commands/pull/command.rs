@@ -7,10 +7,11 @@ use crate::commands::cluster_access::ClusterAccess;
 use crate::commands::passwords::LoginOptions;
 use crate::commands::target::{Target, TargetOptions};
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use helenus_host::Host;
-use helenus_mover::{MoveOrder, PullOrder, PullReport, PullRequest, Puller, ReadFrom};
+use helenus_mover::{MoveOrder, PullOrder, PullReport, PullRequest, Puller};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
+use helenus_wire::native::Consistency;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,9 +60,9 @@ pub struct PullCommand {
     /// Ranges of tokens that are read at the same time
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
     ranges: u8,
-    /// The copies that answer: one of the data center (may be behind), most of them, or all
-    #[arg(long, value_name = "COPIES", value_enum, default_value = "one")]
-    read_from: Copies,
+    /// Consistency of the reads, such as LOCAL_ONE (a copy may be behind after its node was down), LOCAL_QUORUM or ALL
+    #[arg(long, value_name = "LEVEL", default_value = "LOCAL_QUORUM", value_parser = level)]
+    consistency: Consistency,
     /// Data center to read from; the first node's by default
     #[arg(long, value_name = "NAME")]
     local_dc: Option<String>,
@@ -77,13 +78,6 @@ pub struct PullCommand {
     login: LoginOptions,
     #[command(flatten)]
     tls: TlsOptions,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Copies {
-    One,
-    Quorum,
-    All,
 }
 
 /// Runs the command.
@@ -106,12 +100,14 @@ pub fn run(host: &Host, command: &PullCommand) -> Result<()> {
             if !command.json {
                 eprintln!("no server answers: pulling into {} itself", command.at.data().display());
             }
-            let puller = Puller::new(&opened.backend);
+            let puller = Puller::new(&opened.backend, Box::new(|| Ok(Box::new(()))));
             let report = watch(&request, |request| Ok(puller.answer(request)?));
             puller.stop();
             drop(puller);
-            opened.database.close()?;
-            report?
+            let closed = opened.close(report.as_ref().map_or(true, |report| report.error.is_some()));
+            let report = report?;
+            closed?;
+            report
         }
     };
     match command.json {
@@ -150,6 +146,8 @@ fn order(host: &Host, command: &PullCommand) -> Result<PullOrder> {
         to: command.from.clone(),
         local_dc: command.local_dc.clone(),
         login: access.login,
+        password_file: access.password_file,
+        clients: None,
         tls: access.tls,
         what: command.tables.clone(),
         replication: BTreeMap::new(),
@@ -161,16 +159,22 @@ fn order(host: &Host, command: &PullCommand) -> Result<PullOrder> {
     let secret = command.mask_secret.as_ref().map(|path| text_of(host, path));
     Ok(PullOrder {
         cluster,
-        read_from: match command.read_from {
-            Copies::One => ReadFrom::One,
-            Copies::Quorum => ReadFrom::Quorum,
-            Copies::All => ReadFrom::All,
-        },
+        consistency: command.consistency.code(),
         sample: command.sample.as_deref().map_or(Ok(1.0), share)?,
         partitions: command.partitions.as_deref().map_or(Ok(Vec::new()), |text| partitions(host, text))?,
         condition: command.condition.clone(),
         masks: command.mask.clone(),
         secret: secret.transpose()?.map(|text| text.trim().to_owned()),
+    })
+}
+
+/// A level of plain reads (`ConsistencyLevel.validateForRead`).
+fn level(text: &str) -> std::result::Result<Consistency, String> {
+    let is_of_reads = |level: &&Consistency| !matches!(level, Consistency::Any) && !level.is_serial();
+    let levels = || Consistency::ALL.iter().filter(is_of_reads);
+    let found = levels().find(|level| level.to_string() == text.trim().to_ascii_uppercase());
+    found.copied().ok_or_else(|| {
+        format!("give one of {}", levels().map(ToString::to_string).collect::<Vec<_>>().join(", "))
     })
 }
 
@@ -212,6 +216,16 @@ fn text_of(host: &Host, path: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_consistency_is_one_of_reads() {
+        for (text, wanted) in [("local_quorum", "LOCAL_QUORUM"), ("ALL", "ALL"), ("Two", "TWO")] {
+            assert_eq!(level(text).unwrap().to_string(), wanted);
+        }
+        for wrong in ["", "any", "SERIAL", "most"] {
+            assert!(level(wrong).unwrap_err().contains("LOCAL_QUORUM"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_share_is_a_percentage_or_a_number() {

@@ -31,6 +31,10 @@ impl Line {
 pub(super) fn words(report: &PullReport) -> String {
     let mut text = String::new();
     for table in &report.tables {
+        if let Some(error) = table.error.as_ref().filter(|_| table.parts == 0) {
+            text.push_str(&format!("{}: not copied: {error}\n", table.table));
+            continue;
+        }
         text.push_str(&format!("{}: {}, {}", table.table, counted(table.rows, "row"), size(table.bytes)));
         if table.parts_done < table.parts {
             text.push_str(&format!(
@@ -54,7 +58,14 @@ mod tests {
 
     #[test]
     fn a_report_says_what_was_copied_and_what_was_not() {
-        let table = PulledTable { table: "ks.t".to_owned(), parts: 4, parts_done: 3, rows: 7, bytes: 2048 };
+        let table = PulledTable {
+            table: "ks.t".to_owned(),
+            parts: 4,
+            parts_done: 3,
+            rows: 7,
+            bytes: 2048,
+            error: None,
+        };
         let report = PullReport {
             tables: vec![table],
             notes: vec!["ks.t: the view v is left out".to_owned()],

@@ -7,9 +7,10 @@ use super::tls::reload_tls;
 use clap::ArgMatches;
 use helenus_cql::LocalBackend;
 use helenus_cql::audit::EventType;
+use helenus_cql::guardrails::Guardrails;
 use helenus_engine::Database;
 use helenus_server::admin::{AuditState, ClientsSeen, Pool, Reloaded, ServerControl};
-use helenus_server::audit::{ADMIN_SOCKET, Audit, AuditOverrides};
+use helenus_server::audit::{Audit, AuditOverrides, AuditUser};
 use helenus_server::config::{ServerConfig, Settings, judges_statements, setting_text, settings_table};
 use helenus_server::engine_journal::EngineJournal;
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
@@ -115,8 +116,16 @@ impl ServerControl for RunningServer {
         }
     }
 
-    fn pause(&self) {
+    fn begin_writing(&self, what: &str) -> Result<Box<dyn Send>, String> {
+        self.front.begin_writing(what)
+    }
+
+    fn pause(&self) -> Result<(), String> {
+        if let Some(reason) = self.front.keeps_closed() {
+            return Err(reason);
+        }
         self.native.pause();
+        Ok(())
     }
 
     fn clients(&self) -> ClientsSeen {
@@ -128,7 +137,13 @@ impl ServerControl for RunningServer {
     }
 
     fn enable_audit(&self, overrides: &AuditOverrides) -> Result<(), String> {
-        self.audit.enable(overrides).map_err(|error| error.to_string())?;
+        let enabled =
+            self.front.change_here(|| self.audit.enable(overrides).map_err(|error| error.to_string()));
+        enabled.ok_or_else(|| {
+            "clients are served by the target of the move, and this log would not have their CQL statements: turn the audit log on at the \
+             nodes of the target"
+                .to_owned()
+        })??;
         self.log.write(Level::Info, &Entry::new("audit", "the audit log is on"));
         Ok(())
     }
@@ -146,7 +161,7 @@ impl ServerControl for RunningServer {
 
     fn audit_change(&self, event: EventType, operation: &str) {
         if self.audit.is_on() {
-            self.audit.write_own(event, ADMIN_SOCKET, operation);
+            self.audit.write_own(event, AuditUser::AdminSocket, operation);
         }
     }
 
@@ -184,7 +199,7 @@ impl ServerControl for RunningServer {
         }
         let config =
             ServerConfig::new(&wanted, helenus_host::real::memory_bytes(), helenus_host::real::cores());
-        self.take_over(&config.map_err(|error| error.to_string())?);
+        self.take_over(&config.map_err(|error| error.to_string())?)?;
         *present = wanted;
         self.local.virtual_tables().register(settings_table(&present, &self.started));
         Ok(())
@@ -198,21 +213,23 @@ impl ServerControl for RunningServer {
         let config = config.map_err(|error| text(&error))?;
         let mut reloaded = Reloaded::default();
         let mut present = self.settings.lock();
+        let mut wanted = present.clone();
         // `--adopt` implies `--data`, so "data" differs from the file without a change.
         let is_adopted = self.matches.get_one::<String>("adopt").is_some();
         for key in read.differences(&present).into_iter().filter(|key| *key != "data" || !is_adopted) {
             if TAKEN.contains(&key) || judges_statements(key) {
-                present.take_over(key, &read);
+                wanted.take_over(key, &read);
                 reloaded.taken.push(key.to_owned());
             } else {
                 reloaded.at_next_start.push(key.to_owned());
             }
         }
         if !reloaded.taken.is_empty() {
+            self.take_over(&config)?;
             if reloaded.taken.iter().any(|key| key == COMPACTION_THROUGHPUT) {
                 self.database.compactions().set_bytes_per_s(config.compaction_bytes_per_s);
             }
-            self.take_over(&config);
+            *present = wanted;
             self.local.virtual_tables().register(settings_table(&present, &self.started));
         }
         Ok(reloaded)
@@ -220,8 +237,43 @@ impl ServerControl for RunningServer {
 }
 
 impl RunningServer {
+    /// Reads the settings again because of SIGHUP, and logs the result.
+    pub fn reload_told(&self) {
+        let (level, text) = match self.reload() {
+            Err(error) => (Level::Error, format!("not read again, and nothing has changed: {error}")),
+            Ok(Reloaded { taken, at_next_start }) => {
+                let mut parts = Vec::new();
+                if !taken.is_empty() {
+                    parts.push(format!("taken over: {}", taken.join(", ")));
+                }
+                if !at_next_start.is_empty() {
+                    parts.push(format!("not before the next start: {}", at_next_start.join(", ")));
+                }
+                let is_same = parts.is_empty();
+                (Level::Info, if is_same { "nothing has changed".to_owned() } else { parts.join("; ") })
+            }
+        };
+        self.log.write(level, &Entry::new("settings", format!("SIGHUP: {text}")));
+    }
+
     /// Applies every setting that can change while the server runs.
-    fn take_over(&self, config: &ServerConfig) {
+    ///
+    /// # Errors
+    /// There would be other guardrails, and clients are served by the target of a move: none of the settings is applied.
+    fn take_over(&self, config: &ServerConfig) -> Result<(), String> {
+        // Without guardrails there is nothing that a gateway would not keep.
+        if config.guardrails == Guardrails::default() || config.guardrails == self.front.guardrails() {
+            self.apply(config);
+            return Ok(());
+        }
+        self.front.change_here(|| self.apply(config)).ok_or_else(|| {
+            "clients are served by the target of the move, and guardrails of this server do not hold there: set them at the nodes of the \
+             target, and leave them out here"
+                .to_owned()
+        })
+    }
+
+    fn apply(&self, config: &ServerConfig) {
         self.database.set_read_timeouts(read_timeouts(config));
         self.local.set_live_options(&local_options(config));
         self.journal.set_guardrails(&config.guardrails);

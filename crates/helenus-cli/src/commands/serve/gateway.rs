@@ -1,22 +1,26 @@
 //! `helenus serve --gateway HOST,HOST`: serves the native protocol, and with `--rpc` the old RPC interface, in front of a cluster of
 //! Cassandra, without a database of its own.
 
+use super::gateway_settings::{Stands, not_kept};
 use super::messages::announce;
 use super::rpc::{CLUSTER_CALLS_MAX, own_address};
-use super::shutdown::ShutdownSignals;
+use super::shutdown::{ReloadSignal, ShutdownSignals};
 use super::tls::{TlsFiles, load_tls};
 use crate::commands::access::TlsOptions;
 use crate::commands::passwords;
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
-use helenus_cluster::{Cluster, ClusterError, ClusterOptions, Login, Topology};
-use helenus_cql::{Authenticator, counted};
-use helenus_gateway::{Gateway, GatewayOptions, Roles};
+use helenus_cluster::{AnswerRoom, Cluster, ClusterError, ClusterOptions, Login, Topology};
+use helenus_cql::counted;
+use helenus_gateway::{Admission, Gateway, GatewayOptions, Roles, RolesOptions};
 use helenus_host::Host;
+use helenus_host::account::{self, split};
 use helenus_rpc::{Node, Rpc};
 use helenus_rpc_gateway::ClusterTables;
 use helenus_server::config::ServerConfig;
-use helenus_server::log::{Entry, Log, SlowStatements};
+use helenus_server::connection_budget::ConnectionBudget;
+use helenus_server::log::{Entry, Level, Log, SlowStatements};
+use helenus_server::native::Limits;
 use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_tls::ServerTls;
@@ -109,20 +113,40 @@ impl GatewayFlags {
     }
 }
 
+/// Clients go to the nodes that they are shown, without a login; nodes that ask for one would refuse them.
+async fn refuse_nodes_with_logins(cluster: &Cluster, flags: &GatewayFlags) -> Result<()> {
+    let Some(login) = flags.login()?.filter(|_| flags.show_nodes && !flags.cluster_logins) else {
+        return Ok(());
+    };
+    let topology = cluster.topology();
+    let Some(node) = topology.nodes.iter().find(|node| node.is_connected()) else { return Ok(()) };
+    if node.check_login(&login).await.is_ok() {
+        bail!(
+            "--show-nodes: the node {} asks for a login, so clients that go there without one are refused; give --cluster-logins, so \
+             that they log in here as there, or leave --show-nodes out",
+            node.address
+        );
+    }
+    Ok(())
+}
+
 /// Runs the gateway until a signal ends it.
 pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log: &Arc<Log>) -> Result<()> {
+    let reload = ReloadSignal::new()?;
     refuse_unsupported(config)?;
+    account::set_limits(split(config.memory_limit, outside_account(config)), config.timeouts.read);
     let tls = load_tls(host, config, log)?;
     let _tls_files = tls.as_ref().map(|tls| TlsFiles::watch(host, tls, log));
-    let cluster = flags.cluster()?;
-    let ending = ShutdownSignals::new()?;
+    let cluster = ClusterOptions { answers: answer_room(config), ..flags.cluster()? };
+    let ending = ShutdownSignals::new(reload)?;
     let threads = helenus_host::real::cores().max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let gateway = runtime.block_on(async {
         announce(log, "connecting", cluster.contact_points.join(", "));
         let cluster = Cluster::connect(cluster).await.map_err(|error| hinted(error, flags))?;
         announce(log, "gateway", description(&cluster.topology()));
-        let roles = Arc::new(Roles::new(cluster, flags.cluster_logins));
+        refuse_nodes_with_logins(&cluster, flags).await?;
+        let roles = Arc::new(Roles::new(cluster, roles_options(config, flags.cluster_logins)));
         let options = options(config, config.listen, tls.clone());
         let options = GatewayOptions { shows_nodes: flags.show_nodes, ..options };
         anyhow::Ok(Gateway::start(roles, options).await?)
@@ -141,13 +165,39 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
             rpc.stop();
         }
     };
-    ending.wait(&mut told, log, &stop);
+    let reload = || {
+        let text = "SIGHUP: a gateway reads its settings only at the start; nothing has changed";
+        log.write(Level::Warn, &Entry::new("settings", text));
+    };
+    ending.wait(&mut told, log, &stop, &reload);
     announce(log, "stopping", "the cluster goes on without this gateway".to_owned());
     stop();
     runtime.block_on(gateway.drain(DRAIN));
     runtime.shutdown_background();
     announce(log, "stopped", "nothing was kept here".to_owned());
     Ok(())
+}
+
+/// Bytes of `memory_limit` that a gateway divides by itself: requests and answers in flight, and long answers of nodes with their copy. The
+/// rest is the account's, from which the calls of the old interface draw.
+fn outside_account(config: &ServerConfig) -> u64 {
+    let of_clients = config.limits.in_flight_bytes_max.saturating_add(unread_max(&config.limits));
+    of_clients.saturating_add(config.memory_limit / 8 * 2)
+}
+
+/// The most bytes of answers that clients have not taken.
+fn unread_max(limits: &Limits) -> u64 {
+    limits.in_flight_bytes_max.max(UNREAD_BYTES_MIN)
+}
+
+/// The room for long answers of nodes: an eighth of the memory, as each is copied twice on its way to the client.
+pub(super) fn answer_room(config: &ServerConfig) -> Arc<AnswerRoom> {
+    AnswerRoom::new(config.memory_limit / 8)
+}
+
+/// How clients of a gateway log in. `are_needed`: whether they have to.
+pub(super) fn roles_options(config: &ServerConfig, are_needed: bool) -> RolesOptions {
+    RolesOptions { are_needed, allows_default_password: config.access.allows_default_password }
 }
 
 /// The options of a gateway on this address.
@@ -164,14 +214,29 @@ pub(super) fn options(
         frame_bytes_max: limits.frame_bytes_max,
         message_bytes_max: limits.message_bytes_max,
         connections_max: limits.connections_max,
-        bytes_max: limits.in_flight_bytes_max.max(BYTES_MIN),
+        admission: Some(admission(&limits.budget)),
+        bytes_max: limits.in_flight_bytes_max,
+        unread_bytes_max: unread_max(limits),
+        connections_max_per_address: limits.connections_max_per_address,
         handshake_timeout: limits.handshake_timeout,
+        idle_timeout: limits.idle_timeout,
+        frame_grace: limits.frame_grace,
         reader_grace: limits.reader_grace,
         tls,
         shows_nodes: false,
         known_statements: None,
         own_node: None,
     }
+}
+
+/// Admits connections by the file descriptors of the process, which the old RPC interface, and a server that had the clients before, use
+/// too.
+fn admission(budget: &Arc<ConnectionBudget>) -> Admission {
+    let budget = Arc::clone(budget);
+    Arc::new(move |address| match budget.enter(address) {
+        Ok(admitted) => Ok(Box::new(admitted)),
+        Err(no_room) => Err(no_room.to_string()),
+    })
 }
 
 /// Starts the old RPC interface, if it is configured.
@@ -208,8 +273,8 @@ fn hinted(error: ClusterError, flags: &GatewayFlags) -> anyhow::Error {
     }
 }
 
-/// Bytes in flight that a gateway has at least.
-const BYTES_MIN: u64 = 64 << 20;
+/// The bytes for answers that clients have not taken, at least.
+const UNREAD_BYTES_MIN: u64 = 64 << 20;
 /// How long requests in flight may take to be answered at the end.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -224,29 +289,11 @@ fn description(topology: &Topology) -> String {
     )
 }
 
-/// What a server has and a gateway has not, said before anything starts.
+/// Refuses settings that a gateway does not keep, before anything starts.
 fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
-    let mut reasons = unsupported(config);
-    if config.access.authenticator != Authenticator::AllowAll {
-        reasons.push(
-            "logins of its own: leave authenticator and password_file out; clients of serve --gateway log in as roles of the \
-             cluster by --cluster-logins",
-        );
-    }
-    if config.http.is_some() {
-        reasons.push("the HTTP port: leave --http out");
-    }
+    let reasons = not_kept(config, Stands::Alone);
     if reasons.is_empty() {
         return Ok(());
     }
     bail!("not started: a gateway does not support\n  {}", reasons.join("\n  "))
-}
-
-/// Settings that a gateway cannot have, whether or not a database stands beside it.
-pub(super) fn unsupported(config: &ServerConfig) -> Vec<&'static str> {
-    let mut reasons = Vec::new();
-    if config.encryption.require_endpoint_verification {
-        reasons.push("require_endpoint_verification: leave it out");
-    }
-    reasons
 }

@@ -1,7 +1,7 @@
 //! The server's messages at its start and end, and its log.
 
 use anyhow::{Result, anyhow};
-use helenus_cql::{AccessOptions, Authenticator, counted};
+use helenus_cql::{AccessOptions, Authenticator, Authorizer, FirstLogin, GivenPassword, counted};
 use helenus_engine::import::Adoption;
 use helenus_engine::{Error, OpenProgress, OpenReport, OpenStage};
 use helenus_host::{Host, Next, Worker};
@@ -166,6 +166,44 @@ pub(super) fn report_default_password(log: &Log, access: &AccessOptions) {
     log.write(Level::Warn, &Entry::new("default_password", text));
 }
 
+/// Tells that logins alone keep no role from what another has made.
+pub(super) fn report_no_permissions(log: &Log, access: &AccessOptions) {
+    if access.authenticator == Authenticator::AllowAll || access.authorizer != Authorizer::AllowAll {
+        return;
+    }
+    let text = "none is checked: each role that logs in may do everything but what asks for a superuser; \
+                --authorizer CassandraAuthorizer checks them";
+    announce(log, "permissions", text.to_owned());
+    log.write(Level::Warn, &Entry::new("no_permissions", format!("permissions: {text}")));
+}
+
+/// Tells that the password file was not followed: a role that is there keeps its password and its rights.
+pub(super) fn report_given_password(log: &Log, role: &str, first: &FirstLogin) {
+    if first.given == Some(GivenPassword::Other) {
+        let text = format!(
+            "the role {role} has another password than the one in --password-file, which it keeps, because it may have been \
+             changed since; to set it, run helenus admin passwd {role} on this machine"
+        );
+        announce(log, "WARNING", text.clone());
+        log.write(Level::Warn, &Entry::new("password_kept", text));
+    }
+    if first.given == Some(GivenPassword::NoRole) {
+        let text = format!(
+            "the role {role} of --password-file is not there, and is not made, because another superuser is, who may have dropped \
+             it; where nobody knows his password, helenus admin passwd on this machine sets that of the role cassandra"
+        );
+        announce(log, "WARNING", text.clone());
+        log.write(Level::Warn, &Entry::new("password_role", text));
+    } else if first.given.is_some() && !first.is_superuser {
+        let text = format!(
+            "the role {role} of --password-file is no superuser that may log in, and is not made one because it is there \
+             already; a superuser may: ALTER ROLE {role} WITH SUPERUSER = true AND LOGIN = true"
+        );
+        announce(log, "WARNING", text.clone());
+        log.write(Level::Warn, &Entry::new("password_role", text));
+    }
+}
+
 /// Tells that other users of this machine may read the file of the first superuser's password.
 pub(super) fn report_open_password_file(log: &Log, file: &Path) {
     let Ok(facts) = std::fs::metadata(file) else { return };
@@ -269,7 +307,13 @@ pub(super) fn announce_addresses(
         ip => ip,
     };
     let (server, port) = (Address::from(SocketAddr::new(ip, address.port())), address.port());
-    announce(log, "connect", format!("helenus shell {server}, or cqlsh {ip} {port}"));
+    let login = match config.access.authenticator.takes_passwords() {
+        true => format!(" -u {}", config.password_role),
+        false => String::new(),
+    };
+    let (tls, ssl) = if config.encryption.enabled { (" --cafile FILE", " --ssl") } else { ("", "") };
+    let text = format!("helenus shell {server}{login}{tls}, or cqlsh {ip} {port}{login}{ssl}");
+    announce(log, "connect", text);
     if config.log.form == LogForm::Cassandra {
         announce_as_cassandra(log, address, native.shard_aware_address());
         return;

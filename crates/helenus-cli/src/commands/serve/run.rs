@@ -2,6 +2,7 @@
 //! replay.
 
 use super::super::progress_watch::run_with_progress;
+use super::super::target::refuse_file;
 use super::super::{moving, pull};
 use super::control::RunningServer;
 use super::disk::DiskWatch;
@@ -10,18 +11,20 @@ use super::gateway::{self, GatewayFlags};
 use super::init;
 use super::messages::{
     Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
-    report_default_password, report_open_password_file, report_open_to_all, report_opened,
-    report_without_effect, start_log,
+    report_default_password, report_given_password, report_no_permissions, report_open_password_file,
+    report_open_to_all, report_opened, report_without_effect, start_log,
 };
+use super::resources;
 use super::rpc::OldInterface;
-use super::shutdown::ShutdownSignals;
+use super::shutdown::{ReloadSignal, ShutdownSignals};
 use super::tls::{TlsFiles, load_tls};
 use anyhow::{Context, Result, anyhow};
+use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use helenus_cql::audit::EventType;
 use helenus_cql::backend::Backend;
 use helenus_cql::virtual_table::NodeInfo;
-use helenus_cql::{CidrAuthorizer, FirstLogin, LocalBackend, LocalOptions, counted};
+use helenus_cql::{CidrAuthorizer, GivenPassword, LocalBackend, LocalOptions, counted};
 use helenus_engine::import::Imports;
 use helenus_engine::import::{Adoption, ImportError, ImportProgress, adopt};
 use helenus_engine::{
@@ -30,11 +33,11 @@ use helenus_engine::{
 };
 use helenus_host::Host;
 use helenus_host::account::{self, split};
-use helenus_mover::{Mover, Puller, Side, cut_of};
+use helenus_mover::{Mover, Puller, Side, cut_of, is_under_way};
 use helenus_server::admin::{AdminServer, ServerInfo, socket_for_data, socket_for_memory};
-use helenus_server::audit::{Audit, AuditNode, SERVER};
+use helenus_server::audit::{Audit, AuditNode, AuditUser};
 use helenus_server::config::{
-    Kind, LogForm, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, settings_table,
+    Kind, LogForm, OPTIONS, ServerConfig, Settings, Storage, SyncChoice, Value, settings_table,
 };
 use helenus_server::connection_budget::DescriptorPlan;
 use helenus_server::engine_journal::EngineJournal;
@@ -46,6 +49,7 @@ use helenus_server::rpc::RpcLimits;
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,7 +69,8 @@ const EXAMPLES: &str = "Examples:
   helenus serve --gateway 10.0.0.1,10.0.0.2        in front of a cluster of Cassandra
 
 SIGTERM or Ctrl-C ends it: requests are answered, memtables written; the next start replays nothing.
-A second signal ends it at once; the next start replays the log.";
+A second signal ends it at once; the next start replays the log.
+SIGHUP has it read its settings again, as helenus admin reloadsettings does.";
 
 /// The longest time that a read of memory may hold up other clients of its event loop before it moves to a disk thread,
 /// in nanoseconds.
@@ -107,7 +112,14 @@ pub fn command() -> Command {
         .value_name("DIR")
         .conflicts_with("adopt")
         .help("If the database has no keyspaces, run the .cql and .sh files of DIR in the order of their names, before clients are let in");
-    let command = Command::new("serve").after_help(EXAMPLES).args(flags).args([config, adopt, set, init]);
+    // What most servers call it; nobody should have to look for its name here.
+    let port = UnknownArgumentValueParser::suggest_arg("--listen");
+    let port = port.and_suggest(
+        "the port stands in the address: --listen :9042 for this machine, --listen 0.0.0.0:9042 for all",
+    );
+    let port = Arg::new("port").long("port").short('p').hide(true).value_parser(port);
+    let command =
+        Command::new("serve").after_help(EXAMPLES).args(flags).args([config, adopt, set, init, port]);
     // `augment_args` replaces `about` by the documentation of the struct.
     GatewayFlags::augment_args(command).about("Start a server")
 }
@@ -130,6 +142,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         None => refused?,
     }
     config.share_descriptors(&DescriptorPlan::of(files_allowed));
+    resources::check(&config, files_allowed)?;
     let log = start_log(&real, &config);
     let served = match &gateway {
         Some(flags) => gateway::run(&real, flags, &config, &log),
@@ -151,6 +164,7 @@ fn serve(
     (settings, config): (&Settings, &ServerConfig),
     log: &Arc<Log>,
 ) -> Result<()> {
+    let reload = ReloadSignal::new()?;
     let adopted = matches.get_one::<String>("adopt").map(Path::new);
     let adoption = adopted.map(|directory| adopt_directory(real, directory, log)).transpose()?;
     report_without_effect(log, settings);
@@ -167,8 +181,9 @@ fn serve(
     let http = start_http(&host, (config, tls.as_ref()), &state)?;
     let journal = Arc::new(EngineJournal::new(log, &policies));
     journal.set_guardrails(&config.guardrails);
-    let database = open(&host, config, (log, progress, JournalSlot::of(journal.clone())))?;
-    let ending = ShutdownSignals::new()?;
+    let beside = names_beside(matches, settings, config);
+    let database = open(&host, (config, beside), (log, progress, JournalSlot::of(journal.clone())))?;
+    let ending = ShutdownSignals::new(reload)?;
     if let Some(adoption) = &adoption {
         Imports::of(&database).finish_adoption(adoption)?;
         report_adopted(log, adoption);
@@ -229,11 +244,12 @@ fn serve(
         config: config.clone(),
         tls: tls.clone(),
         log: Arc::clone(log),
+        audit: Arc::clone(&audit),
     };
     let front = ServerFront::new(parts, side)?;
     let rpc_address = rpc.as_ref().map(|rpc| rpc.address());
     let http_address = http.as_ref().map(HttpServer::address);
-    let doors = RunningServer {
+    let doors = Arc::new(RunningServer {
         native: Arc::clone(&native),
         rpc: rpc.clone(),
         front: Arc::clone(&front),
@@ -250,7 +266,7 @@ fn serve(
         journal,
         disk,
         tls: tls.clone(),
-    };
+    });
     let open_to_all =
         open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
     if let Some(cut) = cut {
@@ -258,7 +274,7 @@ fn serve(
         front.begin_at(cut);
     }
     let mover = Mover::open(&local, directory_of(config), front.clone());
-    let admin = start_admin(&host, &local, (doors, &mover), (config, &open_to_all))?;
+    let admin = start_admin(&host, &local, (&doors, &mover), (config, &open_to_all))?;
     state.opened(Watched {
         database: Arc::clone(&database),
         native: Arc::clone(&native),
@@ -294,13 +310,14 @@ fn serve(
             rpc.stop();
         }
     };
-    ending.wait(&mut told, log, &stop_doors);
+    ending.wait(&mut told, log, &stop_doors, &|| doors.reload_told());
     state.stopping();
     announce(log, "stopping", "answering what has come, writing memtables".to_owned());
     stop_doors();
     native.login_pool().stop();
-    admin.stop();
+    // First what a tool may wait for, as for a rollback, then the tools.
     mover.stop();
+    admin.stop();
     audit.disable();
     let closed = database.close().context("closing the database");
     if let Some(http) = &http {
@@ -357,13 +374,14 @@ fn begin_logins(
         report_open_password_file(log, file);
     }
     let first = local.begin_logins_as(&config.password_role, password.as_deref())?;
-    if password.is_some() && audit.is_on() {
+    if matches!(first.given, Some(GivenPassword::Made | GivenPassword::Set)) && audit.is_on() {
         let operation = format!("--password-file: the password of the role {}", config.password_role);
-        audit.write_own(EventType::AlterRole, SERVER, &operation);
+        audit.write_own(EventType::AlterRole, AuditUser::Server, &operation);
     }
-    match first {
-        FirstLogin::DefaultPassword => report_default_password(log, &config.access),
-        FirstLogin::OwnPassword => {}
+    report_no_permissions(log, &config.access);
+    report_given_password(log, &config.password_role, &first);
+    if first.has_default_password {
+        report_default_password(log, &config.access);
     }
     if !config.access.authenticator.takes_passwords() {
         return Ok(None);
@@ -443,12 +461,41 @@ fn read_text(host: &Host, path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(not_text)
 }
 
+/// The names in the data directory of what the command line and the settings point at there, such as the configuration. A first
+/// start on a directory with other files is refused.
+fn names_beside(matches: &ArgMatches, settings: &Settings, config: &ServerConfig) -> Vec<OsString> {
+    let Some(directory) = directory_of(config).and_then(|directory| std::path::absolute(directory).ok())
+    else {
+        return Vec::new();
+    };
+    let of_settings = OPTIONS.iter().filter(|option| option.kind == Kind::Path && option.key != "data");
+    let of_settings = of_settings.filter_map(|option| match settings.get(option.key)? {
+        Value::Text(path) => Some(path.clone()),
+        _ => None,
+    });
+    let of_arguments =
+        ["config", "init"].into_iter().filter_map(|name| matches.get_one::<String>(name).cloned());
+    let encryption = &config.encryption;
+    let of_encryption = [&encryption.keystore, &encryption.truststore, &encryption.revocation_lists];
+    let of_encryption = of_encryption.into_iter().filter_map(Clone::clone);
+    let name = |path: String| {
+        let path = std::path::absolute(path).ok()?;
+        let below = path.strip_prefix(&directory).ok()?;
+        Some(below.components().next()?.as_os_str().to_owned())
+    };
+    of_settings.chain(of_arguments).chain(of_encryption).filter_map(name).collect()
+}
+
 fn open(
     host: &Host,
-    config: &ServerConfig,
+    (config, beside): (&ServerConfig, Vec<OsString>),
     (log, progress, journal): (&Arc<Log>, Arc<OpenProgress>, JournalSlot),
 ) -> Result<Arc<Database>> {
-    let options = database_options(config, (Arc::clone(&progress), journal));
+    if let Some(directory) = directory_of(config) {
+        refuse_file(host, directory)?;
+    }
+    let mut options = database_options(host, config, (Arc::clone(&progress), journal));
+    options.beside = beside;
     let begun_ns = host.clock.monotonic_ns();
     let progress = Progress::start(host, progress, log);
     let opened = Database::open(host.clone(), options);
@@ -465,13 +512,16 @@ fn open(
     Ok(database)
 }
 
-/// Opens the database without a word, but for damage, which goes to stderr.
+/// Opens the database without a word, but for damage, which goes to stderr. Without `compacts` nothing is compacted unless asked for.
 pub(super) fn open_quietly(
     host: &Host,
     config: &ServerConfig,
     parts: (Arc<OpenProgress>, JournalSlot),
+    compacts: bool,
 ) -> Result<Arc<Database>> {
-    let opened = Database::open(host.clone(), database_options(config, parts));
+    let mut options = database_options(host, config, parts);
+    options.compaction.automatic = compacts;
+    let opened = Database::open(host.clone(), options);
     let (database, report) = opened.map_err(|error| match &config.storage {
         Storage::Directory(directory) => {
             anyhow!(error).context(format!("cannot open {}", directory.display()))
@@ -484,12 +534,16 @@ pub(super) fn open_quietly(
     Ok(database)
 }
 
+/// The path of a database in memory.
+pub(super) const MEMORY: &str = "/memory";
+
 fn database_options(
+    host: &Host,
     config: &ServerConfig,
     (progress, journal): (Arc<OpenProgress>, JournalSlot),
 ) -> DatabaseOptions {
     let mut options = DatabaseOptions::new(match &config.storage {
-        Storage::Memory => PathBuf::from("/memory"),
+        Storage::Memory => PathBuf::from(MEMORY),
         Storage::Directory(directory) => directory.clone(),
     });
     options.sync = match (&config.storage, config.sync) {
@@ -518,6 +572,8 @@ fn database_options(
             grace_s: i64::try_from(config.purge_grace.as_secs()).unwrap_or(i64::MAX),
             obey_gc_grace: config.obeys_gc_grace,
         },
+        // The mover says it again once it goes on, but compactions begin before that.
+        keeps_tombstones: directory_of(config).is_some_and(|directory| is_under_way(&host.disk, directory)),
     };
     (options.progress, options.journal) = (progress, journal);
     options
@@ -582,7 +638,7 @@ fn directory_of(config: &ServerConfig) -> Option<&Path> {
 fn start_admin(
     host: &Host,
     local: &Arc<LocalBackend>,
-    (control, mover): (RunningServer, &Arc<Mover>),
+    (control, mover): (&Arc<RunningServer>, &Arc<Mover>),
     (config, warnings): (&ServerConfig, &[String]),
 ) -> Result<AdminServer> {
     let (path, directory, sync) = match &config.storage {
@@ -591,6 +647,8 @@ fn start_admin(
             (socket_for_data(directory), Some(directory.clone()), Some(config.sync.name()))
         }
     };
+    let front = Arc::clone(&control.front);
+    let puller = Puller::new(local, Box::new(move || front.begin_writing("helenus pull")));
     let facts = ServerInfo {
         version: env!("CARGO_PKG_VERSION"),
         listening: control.native.address(),
@@ -598,11 +656,8 @@ fn start_admin(
         directory,
         sync,
         warnings: warnings.to_vec(),
-        control: Box::new(control),
-        further: BTreeMap::from([
-            (moving::TOOL, moving::verbs(mover)),
-            (pull::TOOL, pull::verbs(&Puller::new(local))),
-        ]),
+        control: Arc::<RunningServer>::clone(control),
+        further: BTreeMap::from([(moving::TOOL, moving::verbs(mover)), (pull::TOOL, pull::verbs(&puller))]),
     };
     AdminServer::start(host, local, &path, facts).context("the admin socket")
 }

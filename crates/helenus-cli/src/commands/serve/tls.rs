@@ -31,6 +31,7 @@ pub(super) fn load_tls(host: &Host, config: &ServerConfig, log: &Log) -> Result<
         let text = format!("{name} is not supported, and no connection uses it");
         log.write(Level::Warn, &Entry::new("tls", text).with("name", name));
     }
+    log_notices(&tls, log);
     let clear = match (tls.policy(), config.listen_encrypted) {
         (_, Some(address)) => format!("on {address}; the other port is in the clear"),
         (Policy::Optional, None) => "for those who ask for it; others are served in the clear".to_owned(),
@@ -38,6 +39,12 @@ pub(super) fn load_tls(host: &Host, config: &ServerConfig, log: &Log) -> Result<
     };
     announce(log, "tls", format!("{clear} (certificate valid until {})", tls.valid_until()));
     Ok(Some(Arc::new(tls)))
+}
+
+fn log_notices(tls: &ServerTls, log: &Log) {
+    for text in tls.notices() {
+        log.write(Level::Warn, &Entry::new("tls", text));
+    }
 }
 
 fn now_s(host: &Host) -> i64 {
@@ -102,6 +109,7 @@ pub(super) fn reload_tls(host: &Host, tls: &ServerTls, log: &Log, force: bool) -
         Ok(Reloaded::Replaced) => {
             let text = format!("keys and certificates read again; valid until {}", tls.valid_until());
             log.write(Level::Info, &Entry::new("tls", text));
+            log_notices(tls, log);
             None
         }
         Err(error) => {

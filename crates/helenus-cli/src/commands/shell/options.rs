@@ -17,6 +17,7 @@ const EXAMPLES: &str = "Examples:
   helenus shell db.example:9142 -k feed             another server, and a keyspace to begin with
   helenus shell --data ./data                       a directory, without a server
   helenus shell --memory                            an empty database that ends with the shell
+  helenus shell --sstables backup/monday            a backup, an export, a snapshot or the data of a node, where it lies
   helenus shell -e \"SELECT * FROM feed.timeline LIMIT 5\" --format json
   helenus shell -f schema.cql --stop-on-error       exit code 1 if a statement fails
   helenus shell -e \"COPY feed.timeline FROM 'timeline.csv' WITH HEADER = true\"
@@ -42,6 +43,13 @@ pub struct ShellOptions {
     /// An empty database in memory, without a server; it ends with the shell
     #[arg(long, conflicts_with_all = ["host", "server", "port", "username"])]
     pub memory: bool,
+    /// Read the SSTables of this folder where they are, by their own schema, without a server: a backup, an export, a snapshot, or the
+    /// data directory of a node that is stopped. What is written is kept in memory and ends with the shell
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "server", "port", "memory", "data", "username"])]
+    pub sstables: Option<PathBuf>,
+    /// A file of statements that create the schema of --sstables, if the folder has none
+    #[arg(long, value_name = "FILE", requires = "sstables")]
+    pub schema: Option<PathBuf>,
     /// Run these statements and end
     #[arg(short, long, value_name = "STATEMENTS", conflicts_with = "file")]
     pub execute: Option<String>,
@@ -133,7 +141,7 @@ impl ShellOptions {
                 address(VARIABLE)?.map(|address| address.or_port(CQL_PORT)).or(address("CQLSH_HOST")?);
         }
         self.port = self.port.or(port);
-        if self.username.is_none() && self.data.is_none() && !self.memory {
+        if self.username.is_none() && self.data.is_none() && self.sstables.is_none() && !self.memory {
             self.username = variable(USER_VARIABLE).filter(|text| !text.is_empty());
         }
         Ok(())

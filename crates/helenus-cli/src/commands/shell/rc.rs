@@ -74,7 +74,8 @@ impl Rc {
         };
         match word.parse() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => bail!("{}: [{section}] {name} = {text} is not understood", self.file.display()),
+            // The value may be a password that stands in the wrong line.
+            Err(_) => bail!("{}: [{section}] the value of {name} is not understood", self.file.display()),
         }
     }
 
@@ -245,7 +246,8 @@ fn sections(path: &Path, text: &str) -> Result<BTreeMap<String, BTreeMap<String,
         }
         let cut = line.find(['=', ':']).map(|at| line.split_at(at));
         let (Some((name, value)), Some(section)) = (cut, &section) else {
-            bail!("{}:{}: neither [section] nor name = value: {line}", path.display(), number + 1);
+            // The line may have a password, so it is not shown.
+            bail!("{}:{}: neither [section] nor name = value", path.display(), number + 1);
         };
         let value = value.get(1..).unwrap_or_default().trim();
         // A comment after a value begins with ` ;`.
@@ -287,12 +289,51 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let error = sections(Path::new("rc"), "[ui]\nno sense\n").unwrap_err().to_string();
-        assert_eq!(error, "rc:2: neither [section] nor name = value: no sense");
+        assert_eq!(error, "rc:2: neither [section] nor name = value");
         let error = rc("[connection]\nport = x").apply(&mut ShellOptions::of(&[]), &mut Vec::new());
-        assert!(error.unwrap_err().to_string().contains("[connection] port = x is not understood"));
+        assert!(error.unwrap_err().to_string().contains("[connection] the value of port is not understood"));
         let mut notes = Vec::new();
         rc("[ui]\ntimezone = Europe/Berlin").values(&mut ValueRules::default(), &mut notes).unwrap();
         assert!(notes[0].contains("Europe/Berlin") && notes[0].contains("+02:00"), "{notes:?}");
+    }
+
+    /// Each way to write a line wrongly, for each name that may stand in such a file.
+    #[test]
+    fn no_error_shows_a_password() {
+        const SECRET: &str = "topsecret5";
+        for name in ["password", "username", "userkey", "port", "ssl", "version", "color", "timezone"] {
+            for shape in [
+                "NAME SECRET",
+                "NAME\tSECRET",
+                "SECRET",
+                "[NAME SECRET",
+                "NAME] SECRET",
+                "\"NAME\" \"SECRET\"",
+                "NAME -> SECRET",
+                "[plain_text_auth\nNAME = SECRET",
+                "[connection]\nport = SECRET",
+                "[connection]\nssl = SECRET",
+                "[protocol]\nversion = NAME SECRET",
+                "[ui]\nfloat_precision = SECRET",
+            ] {
+                let text = shape.replace("NAME", name).replace("SECRET", SECRET);
+                for text in
+                    [text.clone(), format!("[authentication]\n{text}"), format!("[ui]\ncolor = on\n{text}\n")]
+                {
+                    let mut notes = Vec::new();
+                    let error = sections(Path::new("rc"), &text).and_then(|sections| {
+                        let rc = Rc { sections, is_private: true, ..Rc::default() };
+                        rc.apply(&mut ShellOptions::of(&[]), &mut notes)?;
+                        rc.values(&mut ValueRules::default(), &mut notes)
+                    });
+                    let said = error.err().map(|error| format!("{error:#}")).unwrap_or_default();
+                    assert!(
+                        !said.contains(SECRET) && !notes.concat().contains(SECRET),
+                        "{text}: {said} {notes:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

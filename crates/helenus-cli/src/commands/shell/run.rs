@@ -8,7 +8,7 @@ use super::output::Sink;
 use super::rc::Rc;
 use super::session::{Asked, Credentials, Endpoint, Interrupt, Session};
 use crate::commands::passwords::{first_line, of_environment, read_secret, warn_of_command_line};
-use crate::commands::serve::InProcess;
+use crate::commands::serve::{InProcess, Source};
 use anyhow::{Context, Result, bail};
 use helenus_server::native::OwnClients;
 use std::cell::RefCell;
@@ -32,12 +32,19 @@ pub fn run(options: &ShellOptions) -> Result<()> {
     rc.apply(&mut options, &mut notes)?;
     // Before anything can fail for the reasons that they give.
     notes.iter().for_each(|note| eprintln!("Warning: {note}"));
-    if options.memory || options.data.is_some() {
-        let database = InProcess::open(options.data.as_deref())?;
-        let name = options.data.as_ref().map_or_else(
-            || "a database in memory, which ends with the shell".to_owned(),
-            |data| format!("{}, without a server", data.display()),
-        );
+    let source = match (&options.data, &options.sstables) {
+        (Some(data), _) => Some((Source::Directory(data), format!("{}, without a server", data.display()))),
+        (None, Some(folder)) => Some((
+            Source::SsTables(folder, options.schema.as_deref()),
+            format!("the SSTables in {}; what is written ends with the shell", folder.display()),
+        )),
+        (None, None) if options.memory => {
+            Some((Source::Memory, "a database in memory, which ends with the shell".to_owned()))
+        }
+        (None, None) => None,
+    };
+    if let Some((source, name)) = source {
+        let database = InProcess::open(source)?;
         let inside =
             Inside { address: database.address().to_string(), clients: database.clients.clone(), name };
         let done = with_options(&options, &rc, Some(inside));

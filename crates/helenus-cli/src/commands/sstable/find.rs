@@ -1,5 +1,6 @@
 //! Finds the SSTables that a command line names: files by any of their components, folders by all SSTables in them.
 
+use super::known_schema::KnownSchema;
 use anyhow::{Context, Result, anyhow, bail};
 use helenus_host::Disk;
 use helenus_sstable::Error;
@@ -35,14 +36,29 @@ impl Found {
         (or_unknown(keyspace, "keyspace"), or_unknown(table, "table"), index)
     }
 
-    /// Opens the SSTable with the schema of its own header.
+    /// Opens the SSTable with the schema of its own header. `known` decides where that has two readings.
     ///
     /// # Errors
     /// Damage; content that cannot be read.
-    pub fn open(&self, disk: &dyn Disk) -> Result<Arc<SsTable>> {
+    pub fn open(&self, disk: &dyn Disk, known: &KnownSchema) -> Result<Arc<SsTable>> {
         let (keyspace, table, _) = self.owner();
         let at = (&*self.folder, self.descriptor);
-        let opened = SsTable::open_without_schema(disk, at, (&keyspace, &table), BufferPool::offline());
+        let known = known.of(disk, self);
+        let as_named = ((&*keyspace, &*table), known.as_deref());
+        let opened = SsTable::open_by_header(disk, at, as_named, BufferPool::offline());
+        opened.map_err(|error| self.unreadable(disk, error))
+    }
+
+    /// As `open`, for a command that reads from start to end and needs no index.
+    ///
+    /// # Errors
+    /// Damage; content that cannot be read.
+    pub fn open_for_scans(&self, disk: &dyn Disk, known: &KnownSchema) -> Result<Arc<SsTable>> {
+        let (keyspace, table, _) = self.owner();
+        let at = (&*self.folder, self.descriptor);
+        let known = known.of(disk, self);
+        let as_named = ((&*keyspace, &*table), known.as_deref());
+        let opened = SsTable::open_for_scans(disk, at, as_named, BufferPool::offline());
         opened.map_err(|error| self.unreadable(disk, error))
     }
 
@@ -71,17 +87,6 @@ fn or_unknown(name: String, unknown: &str) -> String {
 
 fn file_name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
-}
-
-/// How folders are searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// For the SSTables directly in them.
-    Flat,
-    /// As `Flat`; messages mention that `--recursive` searches deeper.
-    FlatUnlessTold,
-    /// Also for SSTables in subfolders, except snapshots and backups.
-    Deep,
 }
 
 /// A file that looks like an SSTable and cannot be read as one.
@@ -133,12 +138,13 @@ impl Findings {
     }
 }
 
-/// The SSTables that the arguments name, sorted.
+/// The SSTables that the arguments name, sorted. Folders are searched with their subfolders, except snapshots and backups, which
+/// must be named.
 ///
 /// # Errors
 /// An argument that is not a file of an SSTable, a folder without SSTables, an unknown version.
-pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<Found>> {
-    let Findings { sstables, refused } = find_all(disk, arguments, depth)?;
+pub fn find(disk: &dyn Disk, arguments: &[PathBuf]) -> Result<Vec<Found>> {
+    let Findings { sstables, refused } = find_all(disk, arguments)?;
     match refused.into_iter().next() {
         None => Ok(sstables.into_iter().collect()),
         Some(Refused { reason, .. }) => Err(anyhow!(reason)),
@@ -149,21 +155,19 @@ pub fn find(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Vec<
 ///
 /// # Errors
 /// An argument that does not exist, an empty folder.
-pub fn find_all(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<Findings> {
+pub fn find_all(disk: &dyn Disk, arguments: &[PathBuf]) -> Result<Findings> {
     let mut found = Findings::default();
     for argument in arguments {
         let path = std::path::absolute(argument).unwrap_or_else(|_| argument.clone());
         if disk.is_dir(&path) {
             let count = |found: &Findings| found.sstables.len() + found.refused.len();
             let before = count(&found);
-            in_folder(disk, &path, depth == Depth::Deep, &mut found)?;
+            in_folder(disk, &path, &mut found)?;
             if count(&found) == before {
-                let hint = match depth {
-                    Depth::Flat => "; name the folders of tables",
-                    Depth::FlatUnlessTold => "; --recursive looks into the folders in it",
-                    Depth::Deep => " (snapshots and backups are looked into when they are named)",
-                };
-                bail!("{}: no SSTable is here{hint}", argument.display());
+                bail!(
+                    "{}: no SSTable is here (snapshots and backups are looked into when they are named)",
+                    argument.display()
+                );
             }
         } else if disk.exists(&path) {
             found.add(&path);
@@ -174,13 +178,13 @@ pub fn find_all(disk: &dyn Disk, arguments: &[PathBuf], depth: Depth) -> Result<
     Ok(found)
 }
 
-fn in_folder(disk: &dyn Disk, folder: &Path, recursive: bool, found: &mut Findings) -> Result<()> {
+fn in_folder(disk: &dyn Disk, folder: &Path, found: &mut Findings) -> Result<()> {
     let entries = disk.list(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for path in entries {
         let name = file_name(&path);
         if disk.is_dir(&path) {
-            if recursive && !FOLDERS_ASIDE.contains(&name) && !is_of_the_system(name) {
-                in_folder(disk, &path, true, found)?;
+            if !FOLDERS_ASIDE.contains(&name) && !is_of_the_system(name) {
+                in_folder(disk, &path, found)?;
             }
         } else if is_an_sstables(&path) {
             found.add(&path);
@@ -225,8 +229,8 @@ mod tests {
     use super::*;
     use helenus_host::memory;
 
-    fn refused(disk: &dyn Disk, path: &str, depth: Depth) -> String {
-        find(disk, &[path.into()], depth).unwrap_err().to_string()
+    fn refused(disk: &dyn Disk, path: &str) -> String {
+        find(disk, &[path.into()]).unwrap_err().to_string()
     }
 
     #[test]
@@ -240,14 +244,13 @@ mod tests {
             drop(disk.create(&path).unwrap());
         }
         for folder in ["/d/old", "/d/older"] {
-            let text = refused(disk, folder, Depth::Deep);
+            let text = refused(disk, folder);
             assert!(text.contains("sstableupgrade of Cassandra 3.0 or 3.11"), "{text}");
         }
-        assert!(refused(disk, "/d/new", Depth::Flat).contains("use a later Helenus"));
-        assert!(refused(disk, "/d/other/notes", Depth::Flat).contains("as in nb-1-big-Data.db"));
-        assert!(refused(disk, "/d/nowhere", Depth::Flat).contains("no such file or folder"));
-        assert!(refused(disk, "/d/other", Depth::Flat).contains("name the folders of tables"));
-        assert!(refused(disk, "/d/other", Depth::FlatUnlessTold).contains("--recursive"));
+        assert!(refused(disk, "/d/new").contains("use a later Helenus"));
+        assert!(refused(disk, "/d/other/notes").contains("as in nb-1-big-Data.db"));
+        assert!(refused(disk, "/d/nowhere").contains("no such file or folder"));
+        assert!(refused(disk, "/d/other").contains("when they are named"));
     }
 
     #[test]
@@ -274,17 +277,12 @@ mod tests {
         for name in names {
             drop(disk.create(&Path::new("/d/t").join(name)).unwrap());
         }
-        for depth in [Depth::Flat, Depth::Deep] {
-            let found = find_all(disk, &["/d/t".into()], depth).unwrap();
-            let names: Vec<String> =
-                found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
-            assert_eq!(names, ["nb-1-big"]);
-            assert!(found.refused.is_empty());
-        }
+        let found = find_all(disk, &["/d/t".into()]).unwrap();
+        let names: Vec<String> = found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
+        assert_eq!(names, ["nb-1-big"]);
+        assert!(found.refused.is_empty());
         // A file that is named explicitly is not skipped.
-        assert!(
-            refused(disk, "/d/t/Copy of nb-1-big-Data.db", Depth::Flat).contains("as in nb-1-big-Data.db")
-        );
+        assert!(refused(disk, "/d/t/Copy of nb-1-big-Data.db").contains("as in nb-1-big-Data.db"));
     }
 
     #[test]
@@ -295,7 +293,7 @@ mod tests {
         for name in ["nb-1-big-Data.db", "la-2-big-Data.db", "da-3-bti-Data.db", "zz-4-big-Data.db"] {
             drop(disk.create(&Path::new("/d/t").join(name)).unwrap());
         }
-        let found = find_all(disk, &["/d".into()], Depth::Deep).unwrap();
+        let found = find_all(disk, &["/d".into()]).unwrap();
         let mut names: Vec<String> =
             found.sstables.iter().map(|found| found.descriptor.to_string()).collect();
         names.sort();
@@ -309,7 +307,7 @@ mod tests {
         let lines = String::from_utf8(lines).unwrap();
         assert!(lines.starts_with("{\"data\":\"/d/t/la-2-big-Data.db\",\"refused\":\""), "{lines}");
         assert!(found.end().unwrap_err().to_string().starts_with("2 files"));
-        assert!(refused(disk, "/d", Depth::Deep).contains("sstableupgrade"));
+        assert!(refused(disk, "/d").contains("sstableupgrade"));
     }
 
     #[test]
@@ -317,8 +315,8 @@ mod tests {
         let host = memory::host();
         host.disk.create_dir_all(Path::new("/d/t")).unwrap();
         drop(host.disk.create(Path::new("/d/t/nb-1-big-Data.db")).unwrap());
-        let found = find(&*host.disk, &["/d/t".into()], Depth::Flat).unwrap();
-        let text = found[0].open(&*host.disk).err().unwrap().to_string();
+        let found = find(&*host.disk, &["/d/t".into()]).unwrap();
+        let text = found[0].open(&*host.disk, &KnownSchema::default()).err().unwrap().to_string();
         assert!(text.contains("nb-1-big-Statistics.db is not there"), "{text}");
     }
 }

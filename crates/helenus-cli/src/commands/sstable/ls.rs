@@ -1,6 +1,6 @@
 //! `helenus sstable ls`: lists SSTables with their table, version and size.
 
-use super::find::{Depth, Found, find_all};
+use super::find::{Found, find_all};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;
@@ -61,7 +61,7 @@ struct Line {
 /// Arguments that do not exist; at the end, that files were skipped.
 pub fn run(host: &Host, options: &LsOptions) -> Result<()> {
     let disk = &*host.disk;
-    let findings = find_all(disk, &options.files, Depth::Deep)?;
+    let findings = find_all(disk, &options.files)?;
     let mut progress = Progress::of_items("ls", findings.sstables.len() as u64, "SSTables");
     if options.json {
         progress = progress.unless_output_is_shown();

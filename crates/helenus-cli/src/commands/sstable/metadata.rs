@@ -1,14 +1,14 @@
 //! `helenus sstable metadata`: prints Statistics.db, with the names of Cassandra's sstablemetadata.
 
 use super::dump::key_types;
-use super::find::{Depth, Found, find_all};
+use super::find::{Found, find_all};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;
 use helenus_host::{Disk, Host};
 use helenus_model::deletion::NO_EXPIRY;
 use helenus_model::types::{CqlType, key_text, to_json, write_instant};
-use helenus_sstable::header_schema::table_of_header;
+use helenus_sstable::header_schema::{UserTypes, table_of_header};
 use helenus_sstable::partitioner::Partitioner;
 use helenus_sstable::statistics::{
     ClusteringBound, EstimatedHistogram, Header, HeaderColumn, Statistics, Stats,
@@ -47,7 +47,7 @@ pub fn run(host: &Host, options: &MetadataOptions) -> Result<()> {
     let disk = &*host.disk;
     let mut out = std::io::stdout().lock();
     let before_s = host.clock.wall_us() / 1_000_000 - options.gc_grace_seconds;
-    let findings = find_all(disk, &options.files, Depth::Deep)?;
+    let findings = find_all(disk, &options.files)?;
     let progress = Progress::of_items("metadata", findings.sstables.len() as u64, "SSTables");
     let mut progress = progress.unless_output_is_shown();
     for found in &findings.sstables {
@@ -122,7 +122,7 @@ fn print(out: &mut impl Write, field: &Field) -> Result<()> {
 fn fields(disk: &dyn Disk, found: &Found, statistics: &Statistics, before_s: i64) -> Result<Vec<Field>> {
     let Statistics { validation, partitions, stats, header } = statistics;
     let data = found.data();
-    let table = table_of_header(header, found.descriptor.version, ("keyspace", "table"), &data)?;
+    let table = table_of_header(header, UserTypes::MultiCell, ("keyspace", "table"), &data)?;
     let version = found.descriptor.version;
     let mut fields = vec![
         field("SSTable", &data),

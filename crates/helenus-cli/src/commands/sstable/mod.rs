@@ -6,8 +6,10 @@
 mod command;
 mod dump;
 mod find;
+mod known_schema;
 mod ls;
 mod metadata;
+mod names;
 mod partitions;
 mod scrub;
 mod upgrade_split;
@@ -15,3 +17,4 @@ mod verify;
 
 pub use command::{command, run};
 pub use find::Found;
+pub use known_schema::KnownSchema;

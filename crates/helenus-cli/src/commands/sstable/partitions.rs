@@ -1,7 +1,8 @@
 //! `helenus sstable partitions`: lists large partitions of SSTables, with the counts of Cassandra's sstablepartitions.
 
 use super::dump::key_types;
-use super::find::{Depth, Found, find_all};
+use super::find::{Found, find_all};
+use super::known_schema::{KnownSchema, SchemaOption};
 use crate::commands::progress::{Progress, size};
 use anyhow::Result;
 use clap::Args;
@@ -56,6 +57,8 @@ pub struct PartitionsOptions {
     /// Time in seconds since 1970 at which cells and rows count as expired; the present by default
     #[arg(short = 'u', long, value_name = "SECONDS")]
     current_timestamp: Option<i64>,
+    #[command(flatten)]
+    schema: SchemaOption,
     /// A line of JSON for each partition named, and one for each SSTable
     #[arg(long)]
     json: bool,
@@ -125,9 +128,10 @@ struct Row {
 /// # Errors
 /// Damage; at the end, that files were skipped.
 pub fn run(host: &Host, options: &PartitionsOptions) -> Result<()> {
-    let findings = find_all(&*host.disk, &options.files, Depth::Deep)?;
+    let findings = find_all(&*host.disk, &options.files)?;
+    let known = KnownSchema::new(&*host.disk, &options.schema)?;
     let tables: Result<Vec<_>> =
-        findings.sstables.iter().map(|found| Ok((found.open(&*host.disk)?, found))).collect();
+        findings.sstables.iter().map(|found| Ok((found.open(&*host.disk, &known)?, found))).collect();
     let tables = tables?;
     let mut progress =
         Progress::begin("partitions", tables.iter().map(|(table, _)| table.uncompressed_bytes()).sum());

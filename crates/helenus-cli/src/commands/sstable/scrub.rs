@@ -1,7 +1,10 @@
 //! `helenus sstable scrub`: rewrites SSTables with everything that can be read of them, as Cassandra's sstablescrub
 //! does.
 
-use super::find::{Depth, Found, find};
+use super::find::{Found, find};
+use super::known_schema::{KnownSchema, SchemaOption};
+use super::names::{FILES, version_for};
+use super::upgrade_split::of_one_table;
 use crate::commands::progress::{Progress, size};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -9,12 +12,13 @@ use helenus_cql::counted;
 use helenus_host::{Disk, Host};
 use helenus_model::schema::Table;
 use helenus_model::types::key_text;
+use helenus_sstable::buffer::BufferPool;
 use helenus_sstable::component::Component;
-use helenus_sstable::header_schema::table_of_header;
+use helenus_sstable::header_schema::{UserTypes, table_of_header};
 use helenus_sstable::names::{Descriptor, SsTableId, SsTableIds};
 use helenus_sstable::partitioner::Partitioner;
-use helenus_sstable::scrub::{Loss, Scrubbed, Scrubbing, scrub};
-use helenus_sstable::table::{other_partitioner, read_statistics};
+use helenus_sstable::scrub::{Loss, SORTED_BYTES_DEFAULT, Scrubbed, Scrubbing, scrub};
+use helenus_sstable::table::{SsTable, other_partitioner, read_statistics};
 use helenus_sstable::transaction_log::{Operation, TransactionLog, recover};
 use helenus_sstable::version::Version;
 use serde::Serialize;
@@ -28,16 +32,15 @@ const EXAMPLES: &str = "Examples:
   helenus sstable scrub --output saved nb-12-big-Data.db     into another folder; the files that are read stay as they are
   helenus sstable scrub --json data/shop/orders-9ae6... | jq .lost
 
-Stop the server, or the Cassandra node, that uses the files first. Rows that can be read are kept, also behind damage, as far
-as the indexes lead there; what is lost is said. Partitions and rows that are out of order are put in order, in SSTables of
-their own. Statistics.db must be sound: without it nothing says what a row looks like. Indexes, filter and checksums are made
-anew. The version stays, or is the next that is written (ma to md become me, na becomes nb, nc becomes oa), or the last (pa becomes
-oa, ea becomes da).";
+Stop the server, or the Cassandra node, that uses the files first. Data.db is read by its own checksums: rows of blocks that can
+be read are kept, also behind damage; what is lost is said, and the exit code is 1 then. In place the old SSTable stays, and
+nothing is written, when half of its data or more is lost: --output saves the rest. Partitions and rows that are out of order are
+put in order, in SSTables of their own. Statistics.db must be sound: without it nothing says what a row looks like. Indexes, filter
+and checksums are made anew, and are checked before they take the place of the old ones. The version stays, or is the next that is
+written (ma to md become me, na becomes nb, nc becomes oa), or the last (pa becomes oa, ea becomes da).";
 
 /// Maximum number of losses of an SSTable that are listed in JSON.
 const LOSSES_TOLD: usize = 1000;
-/// Approximate number of files of an SSTable, for the transaction log.
-const FILES: usize = 9;
 
 /// Options of the command.
 #[derive(Args, Debug, Clone)]
@@ -58,6 +61,8 @@ pub struct ScrubOptions {
     /// Write rows whose time of expiry overflowed (CASSANDRA-14092) again, to expire on 2038-01-19 at 03:14:06 UTC
     #[arg(short, long)]
     reinsert_overflowed_ttl: bool,
+    #[command(flatten)]
+    schema: SchemaOption,
     /// A line of JSON an SSTable
     #[arg(long)]
     json: bool,
@@ -96,10 +101,14 @@ struct LostLine {
 /// Runs the command.
 ///
 /// # Errors
-/// Arguments that are not SSTables, files that are entirely unreadable, failures of the disk.
+/// Arguments that are not SSTables, files that are entirely unreadable, failures of the disk; at the end, that something
+/// was lost.
 pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
     let disk = &host.disk;
-    let mut all = find(&**disk, &options.files, Depth::Flat)?;
+    let mut all = find(&**disk, &options.files)?;
+    if options.output.is_some() {
+        of_one_table(&all)?;
+    }
     let mut place = Place::new(host, options)?;
     let _held = place.prepare(&all)?;
     // `prepare` has removed the files of unfinished transactions.
@@ -107,28 +116,35 @@ pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
     let bytes: Vec<u64> = all.iter().map(|found| size_of(&**disk, found)).collect();
     let total: u64 = bytes.iter().sum();
     let mut progress = Progress::begin("scrub", total);
-    let (mut before, mut failed) = (0, 0);
+    let known = KnownSchema::new(&**disk, &options.schema)?;
+    let (mut before, mut failed, mut lossy) = (0, 0, 0);
     for (found, bytes) in all.iter().zip(bytes) {
         progress.name(format!("scrub {}", found.descriptor));
-        let scrubbed = one(&mut place, found, options, &mut |done, of| {
+        let scrubbed = one(&mut place, (found, &known), options, &mut |done, of| {
             let share = done as f64 / of.max(1) as f64;
             progress.at(before + (bytes as f64 * share) as u64);
         });
         before += bytes;
         progress.clear();
         match scrubbed {
-            Ok(line) => print(&line, options.json)?,
+            Ok(line) => {
+                lossy += u64::from(line.losses > 0);
+                print(&line, options.json)?;
+            }
             Err(error) => {
                 failed += 1;
-                eprintln!("left as it is: {}: {error}", found.data().display());
+                eprintln!("left as it is: {}: {error:#}", found.data().display());
             }
         }
     }
     drop(progress);
-    if failed > 0 {
-        bail!("{failed} of {} left as before", counted(all.len(), "SSTable"));
+    let all = counted(all.len(), "SSTable");
+    match (failed, lossy) {
+        (0, 0) => Ok(()),
+        (0, lossy) => bail!("{lossy} of {all} lost data, as said above"),
+        (failed, 0) => bail!("{failed} of {all} left as before"),
+        (failed, lossy) => bail!("{failed} of {all} left as before, and {lossy} lost data, as said above"),
     }
-    Ok(())
 }
 
 fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
@@ -171,19 +187,21 @@ impl<'a> Place<'a> {
             if folders.contains(output.as_path()) {
                 bail!("{}: give a folder with --output that is not the one read from", output.display());
             }
+            // What an earlier run left that was ended within an SSTable.
+            recover(disk, output)?;
             return Ok(Vec::new());
         }
         let mut held = Held::new();
         let databases: BTreeSet<&Path> =
             folders.iter().filter_map(|folder| folder.ancestors().nth(3)).collect();
-        for path in databases.iter().map(|database| database.join("helenus.lock")) {
-            if !disk.exists(&path) {
+        for database in databases {
+            if !disk.exists(&database.join("helenus.lock")) {
                 continue;
             }
             let holder = format!("process {} (sstable scrub)", std::process::id());
-            let lock = disk.lock(&path, &holder);
+            let lock = disk.lock_folder(database, "helenus.lock", &holder);
             let lock = lock.with_context(|| {
-                format!("{} is in use: stop the server first, or give --output", path.display())
+                format!("{} is in use: stop the server first, or give --output", database.display())
             })?;
             held.push(lock);
         }
@@ -235,17 +253,9 @@ fn files_of(disk: &dyn Disk, found: &Found) -> Result<Vec<PathBuf>> {
     Ok(files.into_iter().filter(is_its).collect())
 }
 
-/// The version of the new files: the old version if it can be written, otherwise the next one that can.
-fn version_for(old: Version) -> Version {
-    let is_next = |version: &Version| *version >= old && version.is_written();
-    let last_of_format =
-        || Version::all().filter(|version| version.is_written() && version.format() == old.format()).last();
-    Version::all().find(is_next).or_else(last_of_format).unwrap_or(Version::CURRENT)
-}
-
 fn one(
     place: &mut Place<'_>,
-    found: &Found,
+    (found, known): (&Found, &KnownSchema),
     options: &ScrubOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Line> {
@@ -254,16 +264,13 @@ fn one(
     let (keyspace, table, _) = found.owner();
     let statistics = read_statistics(&**disk, &found.folder, found.descriptor)
         .map_err(|error| found.unreadable(&**disk, error))?;
-    let schema =
-        table_of_header(&statistics.header, found.descriptor.version, (&keyspace, &table), &found.data())?;
+    // It only names the keys of losses, whose types have one reading.
+    let keys = table_of_header(&statistics.header, UserTypes::Frozen, (&keyspace, &table), &found.data())?;
     let class = &statistics.validation.partitioner;
     if place.output.is_none() && Partitioner::of(class) != Partitioner::Murmur3 {
         bail!("{}; whoever uses the old ones could not use them in their place", other_partitioner(class));
     }
-    let snapshot = match place.output {
-        Some(_) => None,
-        None => Some(place.snapshot(found)?),
-    };
+    let known = known.of(&**disk, found);
     let folder = place.output.clone().unwrap_or_else(|| found.folder.clone());
     let version = version_for(found.descriptor.version);
     let id = place.ids.next(host.clock.wall_us()).to_uuid().unwrap_or_default();
@@ -279,24 +286,41 @@ fn one(
     let how = Scrubbing {
         folder: &folder,
         names: (&keyspace, &table),
+        known: known.as_deref(),
         version,
         validate: !options.no_validate,
         skip_corrupted: options.skip_corrupted,
         reinsert_overflowed: options.reinsert_overflowed_ttl,
         page_checksums: is_ours,
+        sorted_bytes: SORTED_BYTES_DEFAULT,
         next: &mut next,
         lost: &mut |loss| {
             if lost.len() < LOSSES_TOLD {
-                lost.push(told(&schema, loss));
+                lost.push(told(&keys, loss));
             }
         },
         progress,
     };
-    let scrubbed = match scrub(disk, (&found.folder, found.descriptor), how) {
-        Ok(scrubbed) => scrubbed,
+    let scrubbed = scrub(disk, (&found.folder, found.descriptor), how).map_err(anyhow::Error::from);
+    let scrubbed = scrubbed.and_then(|scrubbed| {
+        prove(&**disk, (&folder, (&keyspace, &table)), &scrubbed)?;
+        if place.output.is_none() {
+            refuse_ruins(&scrubbed)?;
+        }
+        Ok(scrubbed)
+    });
+    let replaced = scrubbed.and_then(|scrubbed| {
+        let snapshot = match place.output {
+            Some(_) => None,
+            None => Some(place.snapshot(found)?),
+        };
+        Ok((scrubbed, snapshot))
+    });
+    let (scrubbed, snapshot) = match replaced {
+        Ok(replaced) => replaced,
         Err(error) => {
             log.abort()?;
-            return Err(error.into());
+            return Err(error);
         }
     };
     if snapshot.is_some() {
@@ -305,6 +329,33 @@ fn one(
     log.commit()?;
     log.finish()?;
     Ok(line(found, &folder, scrubbed, (lost, snapshot)))
+}
+
+/// Checks that the new SSTables are sound and hold what was kept.
+fn prove(disk: &dyn Disk, (folder, names): (&Path, (&str, &str)), scrubbed: &Scrubbed) -> Result<()> {
+    let mut rows = 0;
+    for descriptor in &scrubbed.written {
+        // The new files say themselves which of their types are frozen.
+        let table = SsTable::open_without_schema(disk, (folder, *descriptor), names, BufferPool::offline())?;
+        rows += table.verify(disk, folder)?.rows;
+    }
+    if rows != scrubbed.rows {
+        bail!("the new files hold {rows} rows where {} were kept; please report this", scrubbed.rows);
+    }
+    Ok(())
+}
+
+/// Refuses to replace an SSTable by what is left of it, if that is less than half.
+fn refuse_ruins(scrubbed: &Scrubbed) -> Result<()> {
+    let Scrubbed { losses, bytes_lost, data_bytes, written, .. } = scrubbed;
+    if *losses > 0 && (written.is_empty() || bytes_lost.saturating_mul(2) >= *data_bytes) {
+        bail!(
+            "{} of {} of its data cannot be read; give --output to write the rest into another folder",
+            size(*bytes_lost),
+            size(*data_bytes)
+        );
+    }
+    Ok(())
 }
 
 fn told(schema: &Table, loss: &Loss) -> LostLine {

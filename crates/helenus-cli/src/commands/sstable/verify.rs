@@ -1,6 +1,7 @@
 //! `helenus sstable verify`: reads SSTables completely and reports damage.
 
-use super::find::{Depth, Found, find_all};
+use super::find::{Found, find_all};
+use super::known_schema::{KnownSchema, SchemaOption};
 use super::ls::components;
 use crate::commands::progress::Progress;
 use anyhow::{Result, bail};
@@ -33,6 +34,8 @@ pub struct VerifyOptions {
     /// Check only what opening reads: components, Statistics.db, filter, index footers, chunk offsets
     #[arg(short, long)]
     quick: bool,
+    #[command(flatten)]
+    schema: SchemaOption,
     /// A line of JSON an SSTable
     #[arg(long)]
     json: bool,
@@ -58,8 +61,9 @@ struct Line {
 /// Arguments that do not exist; at the end, that some SSTables are damaged or were skipped.
 pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
     let disk = &*host.disk;
-    let findings = find_all(disk, &options.files, Depth::Deep)?;
+    let findings = find_all(disk, &options.files)?;
     let all = &findings.sstables;
+    let known = KnownSchema::new(disk, &options.schema)?;
     let bytes: Vec<u64> = all.iter().map(|found| size_of(disk, found)).collect();
     let mut progress = Progress::begin("verify", bytes.iter().sum());
     let mut out = std::io::stdout().lock();
@@ -68,7 +72,7 @@ pub fn run(host: &Host, options: &VerifyOptions) -> Result<()> {
         progress.name(format!("verify {}", found.descriptor));
         let passed_over = is_of_a_nodes_index(disk, found).then_some(OF_AN_INDEX);
         let verified = match passed_over {
-            None => verify(disk, found, options.quick, &mut |done, of| {
+            None => verify(disk, (found, &known), options.quick, &mut |done, of| {
                 let share = done as f64 / of.max(1) as f64;
                 progress.at(before + (bytes as f64 * share) as u64);
             }),
@@ -140,7 +144,7 @@ fn size_of(disk: &dyn Disk, found: &Found) -> u64 {
 /// Checks one SSTable. Reports the bytes done and the total to `progress`.
 fn verify(
     disk: &dyn Disk,
-    found: &Found,
+    (found, known): (&Found, &KnownSchema),
     quick: bool,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verified> {
@@ -152,7 +156,7 @@ fn verify(
     if !missing.is_empty() {
         bail!("TOC.txt lists components that are not there: {}", missing.join(", "));
     }
-    let table = found.open(disk)?;
+    let table = found.open(disk, known)?;
     match quick {
         true => Ok(Verified::default()),
         false => Ok(table.verify_telling(disk, &found.folder, progress)?),

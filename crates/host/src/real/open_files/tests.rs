@@ -43,7 +43,7 @@ fn open_files_are_read_whatever_becomes_of_their_names_with_few_descriptors() {
                     // A new file that replaces one which may be open.
                     let new = dir.path().join("new");
                     fs::write(&new, &bytes).unwrap();
-                    files.pin(&path, false);
+                    let _leaving = files.pin(&path, false);
                     fs::rename(&new, &path).unwrap();
                     there.insert(path, bytes);
                 }
@@ -54,7 +54,7 @@ fn open_files_are_read_whatever_becomes_of_their_names_with_few_descriptors() {
                 }
                 6 => {
                     if there.remove(&path).is_some() {
-                        files.pin(&path, false);
+                        let _leaving = files.pin(&path, false);
                         fs::remove_file(&path).unwrap();
                         pinned += 1;
                     }
@@ -64,8 +64,8 @@ fn open_files_are_read_whatever_becomes_of_their_names_with_few_descriptors() {
                     if to != path
                         && let Some(bytes) = there.remove(&path)
                     {
-                        files.pin(&path, false);
-                        files.pin(&to, false);
+                        let _from = files.pin(&path, false);
+                        let _to = files.pin(&to, false);
                         fs::rename(&path, &to).unwrap();
                         there.insert(to, bytes);
                     }
@@ -104,7 +104,7 @@ fn a_folder_that_is_moved_takes_nothing_from_its_readers() {
             open(&files, &path).unwrap()
         })
         .collect();
-    files.pin(&folder, true);
+    let _leaving = files.pin(&folder, true);
     fs::rename(&folder, dir.path().join("b")).unwrap();
     for (n, opened) in (0..).zip(&opened) {
         assert_eq!(read(opened).unwrap(), [n]);
@@ -140,4 +140,45 @@ fn files_that_nobody_reads_lose_their_descriptors_although_there_is_room() {
     for opened in &opened {
         assert_eq!(read(opened).unwrap(), b"f");
     }
+}
+
+/// A file may lose its name between `open(2)` and the entry in the list of open files, whoever was first.
+#[test]
+fn a_file_that_loses_its_name_while_it_is_opened_keeps_its_descriptor() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = OpenFiles::new(5);
+    let path = dir.path().join("f");
+    let closed_and_read = |opened: &Opened| {
+        files.close_some();
+        read(opened).unwrap()
+    };
+    // The removal begins and ends after open(2).
+    fs::write(&path, b"one").unwrap();
+    let opened = files.open(&path, || {
+        let opened = fs::File::open(&path)?;
+        let leaving = files.pin(&path, false);
+        fs::remove_file(&path)?;
+        drop(leaving);
+        Ok(opened)
+    });
+    assert_eq!(closed_and_read(&opened.unwrap()), b"one");
+    // It has begun before the name is entered, and ends afterwards; here all names of a folder go.
+    fs::write(&path, b"two").unwrap();
+    let leaving = files.pin(dir.path(), true);
+    let opened = open(&files, &path).unwrap();
+    fs::remove_file(&path).unwrap();
+    drop(leaving);
+    assert_eq!(closed_and_read(&opened), b"two");
+    drop(opened);
+    // A name that is opened while another goes is not kept open.
+    fs::write(&path, b"three").unwrap();
+    let leaving = files.pin(&dir.path().join("g"), false);
+    let opened = open(&files, &path).unwrap();
+    drop(leaving);
+    files.close_some();
+    assert_eq!((descriptors(&files), read(&opened).unwrap()), (0, b"three".to_vec()));
+    assert!(files.state.lock().opening.is_empty() && files.state.lock().leaving.is_empty());
+    fs::remove_file(&path).unwrap();
+    assert!(open(&files, &path).is_err(), "and a name that is not there leaves no entry");
+    assert!(files.state.lock().opening.is_empty());
 }

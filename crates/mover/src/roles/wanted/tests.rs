@@ -118,3 +118,20 @@ fn a_version_that_takes_no_hashes_is_a_problem() {
     assert!(wanted.problems[0].contains("4.0 takes no HASHED PASSWORD"));
     assert!(wanted.steps.is_empty());
 }
+
+#[test]
+fn a_role_with_a_quote_in_its_name_stays_here_and_is_not_dropped_there() {
+    let mut member = role(&[]);
+    member.member_of.insert("it's".to_owned());
+    let here = named(&[("it's", role(&[])), ("app", member)]);
+    let wanted = compared(&here, &named(&[]), &[]);
+    assert!(shown(&wanted).iter().all(|text| !text.contains("it's")), "{:?}", shown(&wanted));
+    assert!(
+        wanted.notes.iter().any(|note| note.contains("the role it's is not moved")),
+        "{:?}",
+        wanted.notes
+    );
+    // A move that has tried to make it, before it was dropped here.
+    let gone = compared(&named(&[]), &named(&[("it's", role(&[])), ("old", role(&[]))]), &["it's", "old"]);
+    assert_eq!(shown(&gone), ["DROP ROLE IF EXISTS old"]);
+}

@@ -94,6 +94,8 @@ pub(super) struct Modify {
     pub(super) keys: Vec<Term>,
     pub(super) using: Using,
     pub(super) change: Change,
+    /// Where its text begins and ends in that of the statement, bytes.
+    pub(super) place: (usize, usize),
 }
 
 /// The change of ALTER TABLE.

@@ -22,11 +22,14 @@ pub(super) enum Token {
 
 const SIGNS: [&str; 16] = ["<=", ">=", "(", ")", ",", ";", "=", "<", ">", "*", "+", "-", ".", ":", "{", "}"];
 
-/// Splits a statement into tokens.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
-    let mut tokens = Vec::new();
+/// Splits a statement into tokens, each with the place where it begins.
+pub(super) fn tokens(text: &str) -> Result<(Vec<Token>, Vec<usize>)> {
+    let (mut tokens, mut places) = (Vec::new(), Vec::new());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
+        // Of a token, or of what is between two; the next one takes its place.
+        places.truncate(tokens.len());
+        places.push(text.len() - rest.len());
         if first.is_whitespace() {
             rest = rest.trim_start();
         } else if let Some(after) = comment(rest) {
@@ -56,7 +59,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
             rest = rest.get(sign.len()..).unwrap_or_default();
         }
     }
-    Ok(tokens)
+    places.truncate(tokens.len());
+    Ok((tokens, places))
 }
 
 /// The rest after a comment, if one begins here.
@@ -142,7 +146,8 @@ mod tests {
 
     #[test]
     fn bytes_in_digits_numbers_and_options_are_words() {
-        let found = tokens("C2=03c7c0ac -5 1.25 a:b_c 1..5 -- rest").unwrap();
+        let (found, places) = tokens("C2=03c7c0ac -5 1.25 a:b_c 1..5 -- rest").unwrap();
+        assert_eq!(places, [0, 2, 3, 12, 15, 20, 26, 27, 29]);
         let expected = [
             word("C2"),
             Token::Sign("="),
@@ -156,11 +161,11 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(
-            tokens("'it''s'..''").unwrap(),
+            tokens("'it''s'..''").unwrap().0,
             [Token::Text("it's".to_owned()), Token::Range, Token::Text(String::new())]
         );
         let uuid = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6";
-        assert_eq!(tokens(uuid).unwrap(), [word(uuid)]);
+        assert_eq!(tokens(uuid).unwrap().0, [word(uuid)]);
         assert!(tokens("'open").is_err() && tokens("a # b").is_err());
     }
 }

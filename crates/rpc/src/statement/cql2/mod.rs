@@ -10,4 +10,7 @@ mod modify;
 mod parser;
 mod schema;
 mod select;
+mod subject;
 mod term;
+
+pub(crate) use subject::subject;

@@ -10,7 +10,8 @@ use helenus_wire::thrift::ConsistencyLevel;
 
 /// Parses a statement. Also returns the number of its markers.
 pub(super) fn parse(text: &str) -> Result<(Statement, usize)> {
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, markers: 0 };
+    let (tokens, places) = tokens(text)?;
+    let mut parser = Parser { tokens, places, length: text.len(), at: 0, markers: 0 };
     let statement = parser.statement()?;
     parser.sign(";");
     if parser.at < parser.tokens.len() {
@@ -21,6 +22,10 @@ pub(super) fn parse(text: &str) -> Result<(Statement, usize)> {
 
 struct Parser {
     tokens: Vec<Token>,
+    /// Where each token begins.
+    places: Vec<usize>,
+    /// Bytes of the text.
+    length: usize,
     at: usize,
     markers: usize,
 }
@@ -249,7 +254,18 @@ impl Parser {
         }
     }
 
+    /// Where the next token begins.
+    fn place(&self) -> usize {
+        self.places.get(self.at).copied().unwrap_or(self.length)
+    }
+
     fn modify(&mut self) -> Result<Modify> {
+        let begin = self.place();
+        let modify = self.modification()?;
+        Ok(Modify { place: (begin, self.place()), ..modify })
+    }
+
+    fn modification(&mut self) -> Result<Modify> {
         if self.word("INSERT") {
             return self.insert();
         }
@@ -259,7 +275,14 @@ impl Parser {
             let family = self.family()?;
             let using = self.using()?;
             let (key_name, keys) = self.of_keys()?;
-            return Ok(Modify { family, key_name, keys, using, change: Change::Delete(columns) });
+            return Ok(Modify {
+                family,
+                key_name,
+                keys,
+                using,
+                change: Change::Delete(columns),
+                place: (0, 0),
+            });
         }
         self.expect("UPDATE")?;
         let family = self.family()?;
@@ -270,7 +293,7 @@ impl Parser {
             columns.push(self.assignment()?);
         }
         let (key_name, keys) = self.of_keys()?;
-        Ok(Modify { family, key_name, keys, using, change: Change::Set(columns) })
+        Ok(Modify { family, key_name, keys, using, change: Change::Set(columns), place: (0, 0) })
     }
 
     fn insert(&mut self) -> Result<Modify> {
@@ -288,7 +311,7 @@ impl Parser {
         let (key_name, key) = (names.remove(0), values.remove(0));
         let using = self.using()?;
         let columns = names.into_iter().zip(values.into_iter().map(Operation::Set)).collect();
-        Ok(Modify { family, key_name, keys: vec![key], using, change: Change::Set(columns) })
+        Ok(Modify { family, key_name, keys: vec![key], using, change: Change::Set(columns), place: (0, 0) })
     }
 
     /// Parses `column = value`, `column = column + 1`, `column = column - 1`.

@@ -74,13 +74,13 @@ fn put_tables(page: &mut Page, gathered: &MetricsInput<'_>) {
     for (name, of) in TABLE_GAUGES {
         let name = format!("{PREFIX}table_{name}");
         page.family(&name, Kind::Gauge, "As Cassandra's TableMetrics.");
-        for table in &gathered.status.tables {
+        for table in gathered.tables() {
             page.sample(&name, &labels(table), of(table) as f64);
         }
     }
     let ratio = format!("{PREFIX}table_compression_ratio");
     page.family(&ratio, Kind::Gauge, "Bytes of files by bytes of data.");
-    for table in gathered.status.tables.iter().filter(|table| table.uncompressed_bytes > 0) {
+    for table in gathered.tables().filter(|table| table.uncompressed_bytes > 0) {
         page.sample(&ratio, &labels(table), table.disk_bytes as f64 / table.uncompressed_bytes as f64);
     }
     for (name, of, unit) in TABLE_SUMMARIES {
@@ -90,7 +90,7 @@ fn put_tables(page: &mut Page, gathered: &MetricsInput<'_>) {
             Kind::Summary,
             "As Cassandra's TableMetrics; quantiles of recent requests, the count of all.",
         );
-        for (table, found) in gathered.status.tables.iter().zip(&gathered.recent) {
+        for (table, found) in gathered.tables_with(&gathered.recent) {
             page.summary(&name, &labels(table), (of(found), unit));
         }
     }

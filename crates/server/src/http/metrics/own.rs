@@ -151,6 +151,8 @@ fn put_memory(page: &mut Page, gathered: &MetricsInput<'_>) {
     single("helenus_memory_waits_total", Kind::Counter, waited, account.waited);
     let refused = "Requests that were refused because there was no memory in time.";
     single("helenus_memory_refusals_total", Kind::Counter, refused, account.refused);
+    let surplus = "Bytes of memory_limit that were given back but not held: not 0 is a bug of the server.";
+    single("helenus_memory_surplus_bytes_total", Kind::Counter, surplus, account.surplus);
     let hits = "Blocks and index pages that reads by key found in the cache.";
     single("helenus_cache_hits_total", Kind::Counter, hits, status.work.cache_hits);
     let misses = "Blocks and index pages that reads by key took from files.";

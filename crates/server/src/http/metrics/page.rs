@@ -1,6 +1,6 @@
 //! The page of all metrics.
 
-use helenus_engine::{Distribution, Distributions, Period, Status};
+use helenus_engine::{Distribution, Distributions, Period, Status, TableStatus, is_system_keyspace};
 use helenus_host::real::{ProcessUsage, process_usage};
 
 use super::super::exposition::{Kind, Page};
@@ -24,9 +24,28 @@ pub(super) struct MetricsInput<'a> {
     pub distributions: Vec<Distributions>,
     /// The same for recent requests.
     pub recent: Vec<Distributions>,
+    /// `http_system_tables`: whether the system's tables have samples of their own.
+    pub shows_system: bool,
 }
 
 impl MetricsInput<'_> {
+    /// The tables that have samples of their own.
+    pub fn tables(&self) -> impl Iterator<Item = &TableStatus> {
+        self.status.tables.iter().filter(|table| self.shows(table))
+    }
+
+    /// The same with what `of` has for them: one element for each table of `status`.
+    pub fn tables_with<'a>(
+        &'a self,
+        of: &'a [Distributions],
+    ) -> impl Iterator<Item = (&'a TableStatus, &'a Distributions)> {
+        self.status.tables.iter().zip(of).filter(|(table, _)| self.shows(table))
+    }
+
+    fn shows(&self, table: &TableStatus) -> bool {
+        self.shows_system || !is_system_keyspace(&table.keyspace)
+    }
+
     /// The distribution of recent requests over all user and system tables. The storage of indexes is left out, because
     /// its reads and writes are part of others.
     pub fn all_tables(&self, of: fn(&Distributions) -> &Distribution) -> Distribution {
@@ -45,8 +64,8 @@ impl MetricsInput<'_> {
     }
 }
 
-/// Returns the page in Prometheus's text format.
-pub(in super::super) fn metrics(state: &HttpState) -> String {
+/// Returns the page in Prometheus's text format. With `shows_system` the system's tables have samples of their own.
+pub(in super::super) fn metrics(state: &HttpState, shows_system: bool) -> String {
     let mut page = Page::default();
     put_process(&mut page, &process_usage());
     let stage = state.stage();
@@ -66,7 +85,8 @@ pub(in super::super) fn metrics(state: &HttpState) -> String {
     let (distributions, recent) = (of_span(Period::All), of_span(watched.database.recently()));
     let native = watched.native.figures();
     let rpc = watched.rpc.as_ref().map(|rpc| rpc.figures());
-    let gathered = MetricsInput { state, watched: &watched, status, native, rpc, distributions, recent };
+    let gathered =
+        MetricsInput { state, watched: &watched, status, native, rpc, distributions, recent, shows_system };
     own::put(&mut page, &gathered);
     tables::put(&mut page, &gathered);
     cassandra::put(&mut page, &gathered);

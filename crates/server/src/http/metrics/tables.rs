@@ -114,14 +114,14 @@ pub(super) fn put(page: &mut Page, gathered: &MetricsInput<'_>) {
     for (kind, families) in kinds {
         for (name, help, of) in families {
             page.family(name, kind, help);
-            for table in &gathered.status.tables {
+            for table in gathered.tables() {
                 page.sample(name, &labels(table), of(table) as f64);
             }
         }
     }
     for (name, help, of) in REQUESTS {
         page.family(name, Kind::Counter, help);
-        for (table, found) in gathered.status.tables.iter().zip(&gathered.distributions) {
+        for (table, found) in gathered.tables_with(&gathered.distributions) {
             page.sample(name, &labels(table), of(found).count as f64);
         }
     }
@@ -145,7 +145,7 @@ fn put_histograms(
     name: &str,
     of: &dyn Fn(&Distributions) -> Histogram<'_>,
 ) {
-    for (table, found) in gathered.status.tables.iter().zip(&gathered.distributions) {
+    for (table, found) in gathered.tables_with(&gathered.distributions) {
         let histogram = of(found);
         // An empty histogram would be thirty lines of zeros.
         if histogram.0.measured > 0 {

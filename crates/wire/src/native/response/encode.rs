@@ -5,11 +5,14 @@ use uuid::Uuid;
 use crate::WireError;
 use crate::native::primitives::Put;
 use crate::native::{
-    BodyCodec, COMPRESSION, CQL_VERSION, Compression, Direction, ErrorMessage, Flags, Header, Opcode,
-    OpenEnvelope, PROTOCOL_VERSIONS, SUPPORTED_VERSIONS, Version,
+    BodyCodec, COMPRESSION, CQL_VERSION, Compression, Direction, ErrorMessage, Flags, HEADER_LENGTH, Header,
+    Opcode, OpenEnvelope, PROTOCOL_VERSIONS, SUPPORTED_VERSIONS, Version,
 };
 
 use super::{Event, Prepared, ResultKind, SchemaChange};
+
+/// Bytes of the id of a tracing session, which comes first in a body.
+const TRACING_ID_LENGTH: usize = 16;
 
 /// The stream id of events.
 pub const EVENT_STREAM: i16 = -1;
@@ -53,6 +56,30 @@ impl ResponseHead<'_> {
             out.put_string_list(warnings);
         }
         open
+    }
+
+    /// Inserts the warnings into the finished, uncompressed response that begins at `start` and is the last of `out`, and finishes it
+    /// once more: they precede the message, but are known only after it. This moves the message once.
+    ///
+    /// # Errors
+    /// The response is too long; then it is removed.
+    pub fn insert_warnings(
+        &self,
+        out: &mut Vec<u8>,
+        start: usize,
+        codec: Option<&mut BodyCodec>,
+    ) -> Result<(), WireError> {
+        if self.version >= Version::V4 && !self.warnings.is_empty() {
+            let mut list = Vec::new();
+            list.put_string_list(self.warnings);
+            let traced = out.get(start + 1).is_some_and(|flags| Flags(*flags).has(Flags::TRACING));
+            let at = (start + HEADER_LENGTH + if traced { TRACING_ID_LENGTH } else { 0 }).min(out.len());
+            out.splice(at..at, list.iter().copied());
+            if let Some(flags) = out.get_mut(start + 1) {
+                *flags |= Flags::WARNING;
+            }
+        }
+        finish(OpenEnvelope::again(start), codec, self.version, out)
     }
 }
 
@@ -152,7 +179,7 @@ pub(super) fn finish(
 }
 
 /// Writes SUPPORTED in the order of a 5.0.9 node.
-fn put_supported(out: &mut Vec<u8>, cql_version: &str) {
+pub(in crate::native) fn put_supported(out: &mut Vec<u8>, cql_version: &str) {
     out.put_short(3);
     out.put_string(PROTOCOL_VERSIONS);
     out.put_string_list(&SUPPORTED_VERSIONS);

@@ -7,6 +7,7 @@ mod result;
 mod rows;
 
 pub use decode::{Response, ResponseMessage, decode_response};
+pub(in crate::native) use encode::put_supported;
 pub use encode::{EVENT_STREAM, Outgoing, ResponseHead};
 pub use event::{
     Event, EventType, SchemaChange, SchemaKind, SchemaTarget, SchemaVerb, StatusChange, TopologyChange,

@@ -82,7 +82,7 @@ pub fn import(
     }
     drop(failures);
     let mut errors = ErrorFile::new(copy, into);
-    let (read, rows, took) = std::thread::scope(|scope| -> Result<(ReadUp, u64, Duration)> {
+    let done = std::thread::scope(|scope| -> Result<(ReadUp, u64, Duration)> {
         let (files, shared) = (&files, &shared);
         let reader = scope.spawn(move || {
             read_all(files, &copy.options, &mut |chunk| {
@@ -108,8 +108,12 @@ pub fn import(
         let (took, _) = meter.end(rows);
         ended?;
         Ok((read?, rows, took))
-    })?;
+    });
     errors.close()?;
+    if done.is_err() && errors.rows > 0 {
+        eprintln!("{}", errors.told_at_end());
+    }
+    let (read, rows, took) = done?;
     let rate = rows as f64 / took.as_secs_f64().max(1e-9);
     println!(
         "{rows} rows imported from {} files in {} ({} skipped), {rate:.0} rows/s.",
@@ -119,7 +123,7 @@ pub fn import(
     );
     match errors.rows {
         0 => Ok(()),
-        rows => bail!("Failed to process {rows} rows; failed rows written to {}", errors.path.display()),
+        _ => bail!("{}", errors.told_at_end()),
     }
 }
 
@@ -319,6 +323,10 @@ impl ErrorFile {
             }
         }
         Ok(())
+    }
+
+    fn told_at_end(&self) -> String {
+        format!("Failed to process {} rows; failed rows written to {}", self.rows, self.path.display())
     }
 
     fn close(&mut self) -> Result<()> {

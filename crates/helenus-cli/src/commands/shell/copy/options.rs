@@ -162,6 +162,7 @@ impl Default for CopyOptions {
                 decimal_separator: None,
                 thousands_separator: None,
                 escapes: false,
+                reads_back: true,
             },
             texts: TextRules {
                 null: String::new(),
@@ -216,6 +217,9 @@ pub fn read(statement: &str, defaults: &Rc, present: Option<&str>) -> Result<(Co
         Direction::From(file) => file.clone(),
         Direction::To(file) => file.as_ref().map(|file| file.display().to_string()),
     };
+    for name in name.iter().flat_map(|name| name.split(',')) {
+        check_kind(name.trim(), matches!(direction, Direction::From(_)))?;
+    }
     if name
         .is_some_and(|name| [".json", ".jsonl", ".ndjson"].iter().any(|end| name.trim_end().ends_with(end)))
     {
@@ -253,6 +257,57 @@ pub fn read(statement: &str, defaults: &Rc, present: Option<&str>) -> Result<(Co
         options.set(name, value, is_from)?;
     }
     Ok((CopyStatement { table, columns, direction, options }, keyspace))
+}
+
+/// The ends of names of compressed files, and the program that makes them.
+const COMPRESSED: [(&str, &str); 9] = [
+    (".gz", "gzip"),
+    (".tgz", "gzip"),
+    (".bz2", "bzip2"),
+    (".xz", "xz"),
+    (".zst", "zstd"),
+    (".lz4", "lz4"),
+    (".br", "brotli"),
+    (".snappy", "snzip"),
+    (".zip", "zip"),
+];
+/// The ends of names of tables in a form that COPY does not write, and the form.
+const OTHER_FORMS: [(&str, &str); 8] = [
+    (".parquet", "Parquet"),
+    (".arrow", "Arrow"),
+    (".feather", "Arrow"),
+    (".avro", "Avro"),
+    (".orc", "ORC"),
+    (".xlsx", "Excel's form"),
+    (".xls", "Excel's form"),
+    (".ods", "OpenDocument"),
+];
+
+/// Refuses a file whose name says that it is neither CSV nor JSON: its content would not be what its name says.
+fn check_kind(name: &str, is_from: bool) -> Result<()> {
+    let lower = name.to_ascii_lowercase();
+    let found = |kinds: &'static [(&str, &'static str)]| {
+        kinds.iter().find(|(end, _)| lower.ends_with(end)).map(|(_, kind)| *kind)
+    };
+    match (found(&COMPRESSED), found(&OTHER_FORMS), is_from) {
+        (Some(program), _, true) => bail!(
+            "COPY FROM reads no compressed files, as {name}: unpack it first, or pipe it, \
+             {program} -dc FILE | helenus shell -e \"COPY table FROM STDIN\""
+        ),
+        (Some(program), _, false) => bail!(
+            "COPY TO compresses nothing, and {name} would not be what its name says: pipe it, \
+             helenus shell -e \"COPY table TO STDOUT\" | {program} > FILE"
+        ),
+        (_, Some(form), true) => {
+            bail!("COPY FROM reads CSV and JSON, and {name} is {form}: convert it to one of them first")
+        }
+        (_, Some(form @ ("Parquet" | "Arrow")), false) => bail!(
+            "COPY TO writes CSV and JSON, and {name} would be {form}: helenus export --{} writes that",
+            form.to_ascii_lowercase()
+        ),
+        (_, Some(form), false) => bail!("COPY TO writes CSV and JSON, and {name} would be {form}"),
+        _ => Ok(()),
+    }
 }
 
 fn is_word(word: &Word, expected: &str) -> bool {
@@ -490,6 +545,10 @@ mod tests {
             ("COPY t FROM 'x' WITH MINBATCHSIZE = 1", "MINBATCHSIZE"),
             ("COPY t FROM 'x' WITH PAGESIZE = 1", "PAGESIZE"),
             ("COPY t FROM 'x' WITH HEADER = yes", "HEADER"),
+            ("COPY t TO 'x.parquet'", "helenus export --parquet"),
+            ("COPY t TO 'x.CSV.GZ' WITH HEADER = true", "| gzip > FILE"),
+            ("COPY t FROM 'a.csv, b.jsonl.zst'", "zstd -dc FILE |"),
+            ("COPY t FROM '*.avro'", "convert it"),
             ("COPY t FROM x", "between quotes"),
             ("COPY t", "FROM or TO"),
             ("COPY t TO 'x' WITH DELIMITER = 'ab'", "one character"),

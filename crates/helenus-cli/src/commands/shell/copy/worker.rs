@@ -2,7 +2,8 @@
 //! flight, and handles the answers.
 //!
 //! Consecutive rows of one partition are sent as one unlogged batch. Requests that failed for a transient reason, such
-//! as an overload, are sent again. Rows that are malformed or refused go to the writer of the error file.
+//! as an overload, are sent again after a pause, in which the other requests go on (`resend`). Rows that are malformed or
+//! refused go to the writer of the error file.
 
 use super::super::refusal::Refused;
 use super::super::session::Prepared;
@@ -10,6 +11,7 @@ use super::super::value::{TextRules, parse_value};
 use super::dialect::Fields;
 use super::input::Chunk;
 use super::options::Marks;
+use super::resend::{Later, Refusal, Window};
 use crate::commands::client::{Connection, Received};
 use anyhow::{Result, bail};
 use helenus_model::types::CqlType;
@@ -28,8 +30,10 @@ use std::time::{Duration, Instant};
 const FILL: usize = 64 << 10;
 /// Maximum time without any answer before the connection is given up.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Pause before a request is sent again; it doubles with each attempt.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Time after which a rate limit is looked at again.
+const RATE_PAUSE: Duration = Duration::from_millis(2);
+/// Longest time in which an import that was given up is not noticed.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A variable of the statement.
 #[derive(Clone, Debug)]
@@ -153,7 +157,8 @@ pub struct RequestFeed<'w> {
     spare: Row,
     flights: Vec<Option<RequestInFlight>>,
     free: Vec<i16>,
-    again: Vec<RequestInFlight>,
+    again: Later<RequestInFlight>,
+    window: Window,
 }
 
 impl<'w> RequestFeed<'w> {
@@ -181,7 +186,8 @@ impl<'w> RequestFeed<'w> {
             spare: Row::default(),
             flights: (0..streams).map(|_| None).collect(),
             free: (0..streams).rev().collect(),
-            again: Vec::new(),
+            again: Later::default(),
+            window: Window::new(plan.requests_max),
         }
     }
 
@@ -189,11 +195,12 @@ impl<'w> RequestFeed<'w> {
         self.flights.len() - self.free.len()
     }
 
-    /// Appends requests while there are rows and free stream ids.
+    /// Appends requests while there are rows, free stream ids and room in the window. Requests that wait to be sent again take room
+    /// from new rows, so that a server that is overloaded gets fewer, and their number is bounded.
     fn fill(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let begin = out.len();
-        while !self.free.is_empty() && out.len() - begin < FILL {
-            let flight = match self.again.pop() {
+        while !self.free.is_empty() && self.in_flight() < self.window.size() && out.len() - begin < FILL {
+            let flight = match self.again.take_due(Instant::now()) {
                 Some(flight) => {
                     for at in 0..flight.count {
                         self.parse(&flight.chunk, flight.first + at)?;
@@ -204,6 +211,7 @@ impl<'w> RequestFeed<'w> {
                     self.carried = None;
                     flight
                 }
+                None if self.in_flight() + self.again.len() >= self.window.size() => break,
                 None if self.is_held_back() => break,
                 None => match self.next_group() {
                     Some(flight) => flight,
@@ -274,13 +282,13 @@ impl<'w> RequestFeed<'w> {
         }
     }
 
-    /// The next chunk. Blocks only if no request is in flight.
+    /// The next chunk. Blocks only if no request is in flight or waits to be sent again.
     fn receive(&mut self) -> Option<Arc<Chunk>> {
         if self.is_over {
             return None;
         }
         // Another connection may hold the lock and wait for a chunk; answers in flight must not wait for that.
-        let received = match (self.in_flight(), self.shared.chunks.try_lock()) {
+        let received = match (self.in_flight() + self.again.len(), self.shared.chunks.try_lock()) {
             (0, Some(chunks)) => chunks.recv().map_err(|_| TryRecvError::Disconnected),
             (0, None) => self.shared.chunks.lock().recv().map_err(|_| TryRecvError::Disconnected),
             (_, Some(chunks)) => chunks.try_recv(),
@@ -332,6 +340,13 @@ impl<'w> RequestFeed<'w> {
                 }
                 continue;
             }
+            if text.is_empty() && target.field.is_some() && is_null_if_empty(&target.ty) {
+                if target.is_key {
+                    bail!("Failed to parse an empty field for primary key column {}", target.name);
+                }
+                row.spans.push(None);
+                continue;
+            }
             if let Err(error) = parse_value(&target.ty, text, &self.plan.texts, &mut row.bytes) {
                 bail!("Failed to parse {text} for column {}: {error}", target.name);
             }
@@ -356,7 +371,12 @@ impl<'w> RequestFeed<'w> {
             .collect();
         let parameters = QueryParameters { consistency: self.plan.consistency, ..QueryParameters::default() };
         let head = RequestHead::new(self.version, stream);
-        if flight.count == 1 {
+        let count = flight.count;
+        // Before anything can fail: its rows are told of then.
+        if let Some(place) = self.flights.get_mut(usize::try_from(stream)?) {
+            *place = Some(flight);
+        }
+        if count == 1 {
             let parameters = QueryParameters { values: Values::positional(&values), ..parameters };
             let metadata_id = self.prepared.metadata_id.as_deref();
             let execute = Execute { id: &self.prepared.id, result_metadata_id: metadata_id, parameters };
@@ -373,9 +393,6 @@ impl<'w> RequestFeed<'w> {
             let batch = Batch { kind, statements: Statements::Slice(&statements), parameters };
             Request::Batch(batch).encode(&head, out)?;
         }
-        if let Some(place) = self.flights.get_mut(usize::try_from(stream)?) {
-            *place = Some(flight);
-        }
         Ok(())
     }
 
@@ -383,36 +400,60 @@ impl<'w> RequestFeed<'w> {
     fn answered(&mut self, envelope: &Envelope<'_>) -> Result<()> {
         let header = envelope.header;
         let place = usize::try_from(header.stream).ok().and_then(|stream| self.flights.get_mut(stream));
-        let Some(mut flight) = place.and_then(Option::take) else { return Ok(()) };
-        self.free.push(header.stream);
-        if header.opcode == Opcode::Result {
-            self.shared.rows_done.fetch_add(flight.count as u64, Ordering::Relaxed);
-            return Ok(());
-        }
-        let message = decode_response(header.version, header.opcode, header.flags, envelope.body)?;
-        let Response::Error(error) = message.response else {
-            bail!("an answer that does not fit: {:?}", message.response);
+        let Some(place) = place.filter(|flight| flight.is_some()) else { return Ok(()) };
+        // Before it is taken from those in flight: if the answer cannot be read, its rows are told of with the others.
+        let refused = match header.opcode {
+            Opcode::Result => None,
+            _ => {
+                match decode_response(header.version, header.opcode, header.flags, envelope.body)?.response {
+                    Response::Error(error) => Some(error),
+                    other => bail!("an answer that does not fit: {other:?}"),
+                }
+            }
         };
-        let code = error.detail.code();
+        let Some(mut flight) = place.take() else { return Ok(()) };
+        self.free.push(header.stream);
+        let Some(error) = refused else {
+            self.shared.rows_done.fetch_add(flight.count as u64, Ordering::Relaxed);
+            self.window.done();
+            return Ok(());
+        };
+        let refusal = Refusal::of(error.detail.code(), self.plan.is_counter);
+        let now = Instant::now();
+        if error.detail.code() == ErrorCode::Overloaded {
+            self.window.overloaded(now);
+        }
         let text = Refused(error).to_string();
         flight.attempts += 1;
-        if is_worth_another_try(code) && flight.attempts < self.plan.attempts_max {
-            std::thread::sleep(PAUSE * 2_u32.pow(flight.attempts.min(6) - 1));
-            self.again.push(flight);
-        } else if flight.count > 1 && !is_worth_another_try(code) {
-            // The server refused a batch because of one of its rows: each row is sent alone to find it.
-            for at in 0..flight.count {
-                let chunk = Arc::clone(&flight.chunk);
-                self.again.push(RequestInFlight { chunk, first: flight.first + at, count: 1, attempts: 0 });
+        let failed = |attempts| Failure { is_parse_error: false, text: &text, attempts };
+        match refusal {
+            Refusal::Transient if flight.attempts < self.plan.attempts_max => {
+                self.again.put(now + Later::<()>::pause(flight.attempts), flight);
             }
-        } else {
-            self.fail(
-                &flight.chunk,
-                flight.rows(),
-                &Failure { is_parse_error: false, text: &text, attempts: flight.attempts },
-            );
+            // The server refused a batch because of one of its rows: each row is sent alone to find it.
+            Refusal::OfTheRow if flight.count > 1 => {
+                for at in 0..flight.count {
+                    let chunk = Arc::clone(&flight.chunk);
+                    let alone = RequestInFlight { chunk, first: flight.first + at, count: 1, attempts: 0 };
+                    self.again.put(now, alone);
+                }
+            }
+            Refusal::Transient | Refusal::OfTheRow => {
+                self.fail(&flight.chunk, flight.rows(), &failed(flight.attempts));
+            }
+            Refusal::InDoubt => {
+                let text = format!("{text}; {IN_DOUBT}");
+                let failure = Failure { text: &text, ..failed(flight.attempts) };
+                self.fail(&flight.chunk, flight.rows(), &failure);
+            }
         }
         Ok(())
+    }
+
+    /// How long to wait for answers, or for something to send. `None`: until there is an answer.
+    fn wait(&self) -> Option<Duration> {
+        let due = self.again.next_due()?;
+        Some(due.saturating_duration_since(Instant::now()).clamp(Duration::from_millis(1), PAUSE_MAX))
     }
 
     fn fail(&self, chunk: &Chunk, rows: Range<usize>, failure: &Failure<'_>) {
@@ -430,7 +471,7 @@ impl<'w> RequestFeed<'w> {
     /// Reports the requests in flight as failed after the connection was lost. The server may have received them or
     /// not.
     fn lose(&mut self, error: &anyhow::Error) {
-        let text = format!("{error:#}; whether the server has these rows is not known");
+        let text = format!("{error:#}; {IN_DOUBT}");
         for flight in std::mem::take(&mut self.flights).into_iter().flatten() {
             let attempts = flight.attempts + 1;
             self.fail(
@@ -439,15 +480,32 @@ impl<'w> RequestFeed<'w> {
                 &Failure { is_parse_error: false, text: &text, attempts },
             );
         }
-        for flight in std::mem::take(&mut self.again) {
+        self.fail_waiting(&text);
+    }
+
+    /// Reports the requests that wait to be sent again as failed.
+    fn fail_waiting(&mut self, text: &str) {
+        for flight in std::mem::take(&mut self.again).into_all() {
             let attempts = flight.attempts;
-            self.fail(
-                &flight.chunk,
-                flight.rows(),
-                &Failure { is_parse_error: false, text: &text, attempts },
-            );
+            self.fail(&flight.chunk, flight.rows(), &Failure { is_parse_error: false, text, attempts });
         }
     }
+}
+
+/// Whether an empty field is null although another text stands for null: cqlsh inserts null where the text of a value
+/// cannot be empty (`ImportConversion.convert_row`, CASSANDRA-12794). It takes an empty text, blob and boolean (false), and
+/// refuses an empty address and counter.
+fn is_null_if_empty(ty: &CqlType) -> bool {
+    !matches!(
+        ty,
+        CqlType::Text
+            | CqlType::Ascii
+            | CqlType::Blob
+            | CqlType::Boolean
+            | CqlType::Inet
+            | CqlType::Counter
+            | CqlType::Custom(_)
+    )
 }
 
 fn null_key(name: &str, null: &str) -> String {
@@ -457,18 +515,11 @@ fn null_key(name: &str, null: &str) -> String {
     format!("Cannot insert null value for primary key column '{name}'.{advice}")
 }
 
-/// Whether an error is transient rather than caused by the row.
-fn is_worth_another_try(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::Overloaded
-            | ErrorCode::Unavailable
-            | ErrorCode::IsBootstrapping
-            | ErrorCode::WriteTimeout
-            | ErrorCode::WriteFailure
-            | ErrorCode::Server
-    )
-}
+/// Said of rows that may have been written or not.
+const IN_DOUBT: &str = "whether the server has these rows is not known";
+
+/// Said of rows that were refused for a transient reason before the import was given up.
+const GIVEN_UP: &str = "the import was given up before these rows were sent again";
 
 impl Worker<'_> {
     /// Sends rows until there are none left.
@@ -484,23 +535,29 @@ impl Worker<'_> {
     }
 
     fn pump(&mut self) -> Result<()> {
-        let mut heard = Instant::now();
+        let (mut heard, mut waits) = (Instant::now(), Duration::ZERO);
         loop {
             let Worker { connection, feed } = self;
             if !feed.shared.is_aborted.load(Ordering::Relaxed) {
                 connection.put(|out| feed.fill(out))?;
                 connection.write_blocking()?;
             } else if feed.in_flight() == 0 {
+                feed.fail_waiting(GIVEN_UP);
                 return Ok(());
             }
             if feed.in_flight() == 0 {
                 if feed.is_over && feed.again.is_empty() {
                     return Ok(());
                 }
-                // The rate limit demands a pause.
-                std::thread::sleep(Duration::from_millis(2));
+                // The rate limit demands a pause, or all that is left is sent again later.
+                std::thread::sleep(feed.wait().unwrap_or(RATE_PAUSE));
                 heard = Instant::now();
                 continue;
+            }
+            // What is due is sent even if no answer comes.
+            let wait = feed.wait().unwrap_or(PATIENCE);
+            if std::mem::replace(&mut waits, wait) != wait {
+                connection.socket().set_read_timeout(Some(wait))?;
             }
             match connection.read()? {
                 Received::Bytes => heard = Instant::now(),
@@ -513,3 +570,6 @@ impl Worker<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 
 mod collection;
 mod float;
+mod json_text;
 mod paint;
 mod parse;
 mod show;

@@ -23,6 +23,9 @@ pub struct ValueRules {
     pub thousands_separator: Option<char>,
     /// Whether control characters are printed as escapes, and backslashes doubled.
     pub escapes: bool,
+    /// Whether the text must be read back as the same value, as COPY TO writes it. Then all dates have a year, and a duration
+    /// of zero has a unit.
+    pub reads_back: bool,
 }
 
 impl Default for ValueRules {
@@ -36,6 +39,7 @@ impl Default for ValueRules {
             decimal_separator: None,
             thousands_separator: None,
             escapes: true,
+            reads_back: false,
         }
     }
 }
@@ -75,7 +79,7 @@ pub(super) fn put(
         CqlType::Blob => return painter.put(super::paint::DARK_MAGENTA, &blob(bytes)),
         // An empty value of a type that is not a text: every type had one in old versions.
         _ if bytes.is_empty() => return painter.put(YELLOW, ""),
-        _ if ty.validate(bytes).is_err() => return painter.put(RED, &blob(bytes)),
+        _ if ty.validate_stored(bytes).is_err() => return painter.put(RED, &blob(bytes)),
         _ => {}
     }
     match ty {
@@ -148,7 +152,11 @@ fn scalar(ty: &CqlType, bytes: &[u8], rules: &ValueRules) -> String {
             None => plain(),
         },
         CqlType::Inet => address(bytes).map_or_else(plain, |address| address.to_string()),
+        CqlType::Date if rules.reads_back => plain(),
         CqlType::Date => date(plain(), bytes),
+        CqlType::Duration if rules.reads_back && Duration::from_bytes(bytes) == Some(Duration::default()) => {
+            "0s".to_owned()
+        }
         CqlType::Duration => Duration::from_bytes(bytes).map_or_else(plain, duration),
         _ => plain(),
     }

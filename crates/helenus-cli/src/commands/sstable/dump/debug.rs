@@ -140,7 +140,7 @@ fn write_cell(column: &Column, cell: &Cell, row: RowView<'_>, out: &mut String) 
     out.push('=');
     if cell.is_tombstone() {
         out.push_str("<tombstone>");
-    } else if ty.validate(value).is_ok() {
+    } else if ty.validate_stored(value).is_ok() {
         write_text(ty, value, out);
     } else {
         // In a user-defined type with one cell for each field, sstabledump interprets a field as the whole value, and

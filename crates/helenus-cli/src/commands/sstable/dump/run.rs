@@ -5,7 +5,8 @@ use super::line::Lines;
 use super::partition::Words;
 use super::printer::{Layout, Printer};
 use crate::commands::progress::Progress;
-use crate::commands::sstable::find::{Depth, Found, find};
+use crate::commands::sstable::find::{Found, find};
+use crate::commands::sstable::known_schema::{KnownSchema, SchemaOption};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use helenus_host::Host;
@@ -61,9 +62,11 @@ pub struct DumpOptions {
     /// Times as numbers, as sstabledump -t prints them
     #[arg(short = 't', long)]
     raw_timestamps: bool,
-    /// Search subfolders too, except snapshots and backups
-    #[arg(short, long)]
+    /// Folders are searched with their subfolders anyway, except snapshots and backups
+    #[arg(short, long, hide = true)]
     recursive: bool,
+    #[command(flatten)]
+    schema: SchemaOption,
     /// Lines of JSON, as by default
     #[arg(long)]
     json: bool,
@@ -74,14 +77,14 @@ pub struct DumpOptions {
 /// # Errors
 /// Files that are not SSTables; damage; a closed output.
 pub fn run(host: &Host, options: &DumpOptions) -> Result<()> {
-    let depth = if options.recursive { Depth::Deep } else { Depth::FlatUnlessTold };
-    let found = find(&*host.disk, &options.files, depth)?;
+    let found = find(&*host.disk, &options.files)?;
     if options.sstabledump && found.len() > 1 && !options.lines {
         bail!("--sstabledump prints one SSTable, and {} are given; -l prints any number", found.len());
     }
+    let known = KnownSchema::new(&*host.disk, &options.schema)?;
     let mut tables = Vec::new();
     for found in found {
-        let table = found.open(&*host.disk)?;
+        let table = found.open_for_scans(&*host.disk, &known)?;
         tables.push((found, table));
     }
     let total = tables.iter().map(|(_, table)| table.uncompressed_bytes()).sum();

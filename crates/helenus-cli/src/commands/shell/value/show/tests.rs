@@ -63,3 +63,23 @@ fn what_is_no_value_shows_as_its_bytes_and_never_panics() {
     let days_before_year_1 = 5_u32.to_be_bytes();
     assert_eq!(show(&CqlType::Date, Some(&days_before_year_1), style).text, "-2147483643");
 }
+
+#[test]
+fn numbers_in_json_have_a_point_whatever_separates_those_of_csv_and_half_a_surrogate_pair_is_refused() {
+    let rules = TextRules { decimal_separator: Some(','), thousands_separator: Some('.'), ..text_rules() };
+    let map = |value| CqlType::Map { key: Arc::new(CqlType::Text), value: Arc::new(value), frozen: false };
+    let read = |ty: &CqlType, text: &str| {
+        let mut bytes = Vec::new();
+        let read = parse_value(ty, text, &rules, &mut bytes).map_err(|error| error.to_string());
+        let style = Style { rules: &ValueRules::default(), in_colour: false };
+        read.map(|()| show(ty, Some(&bytes), style).text)
+    };
+    assert_eq!(read(&map(CqlType::Double), r#"{"a":1.5}"#).unwrap(), "{'a': 1.5}");
+    assert_eq!(read(&map(CqlType::Decimal), r#"{"a":1234.50}"#).unwrap(), "{'a': 1234.50}");
+    assert_eq!(read(&map(CqlType::Int), r#"{"a":12}"#).unwrap(), "{'a': 12}");
+    assert_eq!(read(&CqlType::Double, "1.234,5").unwrap(), "1234.5");
+    for text in [r#"{"a":"\ud83d"}"#, r#"{"\ude00":"a"}"#, r#"{"a":"\ud83dx"}"#] {
+        assert!(read(&map(CqlType::Text), text).is_err(), "{text}");
+    }
+    assert_eq!(read(&map(CqlType::Text), r#"{"a":"\ud83d\ude00"}"#).unwrap(), "{'a': '😀'}");
+}

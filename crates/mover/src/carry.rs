@@ -1,0 +1,206 @@
+//! Carries the definitions of tables over while a move runs: options, indexes and masks that are made or changed here.
+//!
+//! What is made here before, during or between moves is made at the target too: `follow` looks whenever the schema here has changed, and
+//! makes each item of the target's definition that has changed here what it is here. The state has the items that the target has taken, so
+//! that a crash leaves nothing out, and so that what an operator alters at the target by hand afterwards stays, also when another item
+//! changes here: it is only told (`Difference`). An item that the target refuses is tried again every minute.
+
+use crate::context::Context;
+use crate::definitions::{Both, Items, TargetTable, differences, items, there};
+use crate::error::MoveError;
+use crate::masks::{self, Masks};
+use crate::state::TableState;
+use helenus_model::schema::{Schema, TableId};
+use helenus_wire::native::Consistency;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the schema here is looked at, and the number of looks after which both sides are compared although nothing has changed here.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOKS: u32 = 60;
+
+/// Follows the definitions here until the move stops.
+pub(crate) async fn follow(context: Arc<Context>) {
+    let mut seen: Option<Arc<Schema>> = None;
+    let mut looks = 0;
+    while !context.target.is_stopped() {
+        let schema = context.database().schema();
+        let is_new = seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &schema));
+        if is_new || looks >= LOOKS {
+            looks = 0;
+            let done = async {
+                carry(&context).await?;
+                compare(&context).await
+            };
+            // A target that does not answer is asked again at the next look.
+            seen = done.await.is_ok().then_some(schema);
+        }
+        looks += 1;
+        if context.target.pause(LOOK).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Makes the definitions of all tables at the target as they are here, where they have changed here.
+///
+/// # Errors
+/// The target does not answer; the disk failed; the move stops. What the target refuses is a difference.
+pub(crate) async fn carry(context: &Context) -> Result<(), MoveError> {
+    let tables = context.state.lock().tables.len();
+    for at in 0..tables {
+        carry_table(context, at).await?;
+    }
+    Ok(())
+}
+
+/// The same for one table.
+///
+/// # Errors
+/// As `carry`.
+pub(crate) async fn carry_table(context: &Context, at: usize) -> Result<(), MoveError> {
+    let _alone = context.defining.lock().await;
+    let found = context.with_table(at, |table| {
+        let is_there = table.target_id.is_some();
+        (is_there, table.keyspace.clone(), table.table.clone(), table.defined.clone())
+    });
+    let Some((true, keyspace, name, defined)) = found else { return Ok(()) };
+    let schema = context.database().schema();
+    let (Some(of_keyspace), Some(table)) = (schema.keyspaces.get(&*keyspace), schema.table(&keyspace, &name))
+    else {
+        return Ok(());
+    };
+    let mut now = items(of_keyspace, table);
+    if defined == now {
+        return Ok(());
+    }
+    let cluster = &context.target.cluster;
+    let there = there(cluster, (&keyspace, Some(&name))).await?;
+    let masks = masks::there(cluster, (&keyspace, Some(&name))).await?;
+    let Some(of_target) = there.get(&name) else { return Ok(()) };
+    let both = Both { keyspace: of_keyspace, table, there: of_target, masks: &masks, carried: &defined };
+    let changed =
+        differences(&both).into_iter().filter(|found| defined.get(&found.item) != now.get(&found.item));
+    let mut refused = Vec::new();
+    for difference in changed {
+        if difference.statements.is_empty() {
+            // The target has another one of its own, and was not asked to take this one.
+            refused.push(difference.item.clone());
+        }
+        for statement in &difference.statements {
+            match context.target.run(statement, Consistency::LocalQuorum).await {
+                Ok(()) => context.agree().await?,
+                // The difference stays, and is told.
+                Err(MoveError::Target(error)) if error.server().is_some() => {
+                    *context.target.last_error.lock() = Some(format!("{error}; in {statement}"));
+                    refused.push(difference.item.clone());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    for item in refused {
+        match defined.get(&item) {
+            Some(before) => now.insert(item, before.clone()),
+            None => now.remove(&item),
+        };
+    }
+    context.with_table(at, |state| state.defined = now);
+    context.save()
+}
+
+/// Compares the definitions of all tables of the move, for `status`, `verify` and a cut.
+///
+/// # Errors
+/// The target does not answer.
+pub(crate) async fn compare(context: &Context) -> Result<(), MoveError> {
+    let tables: Vec<_> = {
+        let state = context.state.lock();
+        let of_state = state.tables.iter();
+        of_state.map(|table| (table.keyspace.clone(), table.table.clone(), table.defined.clone())).collect()
+    };
+    let schema = context.database().schema();
+    let cluster = &context.target.cluster;
+    let mut found = Vec::new();
+    let mut of_keyspace: Option<(String, BTreeMap<String, TargetTable>, Masks)> = None;
+    for (keyspace, name, carried) in &tables {
+        let (Some(here), Some(table)) = (schema.keyspaces.get(&**keyspace), schema.table(keyspace, name))
+        else {
+            continue;
+        };
+        // Tables are ordered by their keyspaces.
+        if of_keyspace.as_ref().is_none_or(|(read, ..)| read != keyspace) {
+            let of = (&**keyspace, None);
+            let read = (there(cluster, of).await?, masks::there(cluster, of).await?);
+            of_keyspace = Some((keyspace.clone(), read.0, read.1));
+        }
+        let Some((_, there, masks)) = &of_keyspace else { continue };
+        let Some(of_target) = there.get(name) else { continue };
+        found.extend(differences(&Both { keyspace: here, table, there: of_target, masks, carried }));
+    }
+    *context.differences.lock() = found;
+    Ok(())
+}
+
+/// The definitions of the tables of a move, as they were compared before a cut.
+pub(crate) struct CutDefinitions {
+    here: Vec<Option<(TableId, Items)>>,
+    /// What differs and does not refuse the cut.
+    pub(crate) notes: Vec<String>,
+}
+
+impl CutDefinitions {
+    /// Makes definitions equal once more and compares them. `accepts`: differences do not refuse the cut. `is_dry_run`: nothing is made.
+    ///
+    /// # Errors
+    /// They differ so that clients would see it; the target does not answer.
+    pub(crate) async fn make_ready(
+        context: &Context,
+        (accepts, is_dry_run): (bool, bool),
+    ) -> Result<CutDefinitions, MoveError> {
+        let here = of_move(context);
+        if !is_dry_run {
+            carry(context).await?;
+        }
+        compare(context).await?;
+        let found = context.differences.lock().clone();
+        let (seen, others): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|difference| difference.is_seen && !accepts);
+        if !seen.is_empty() {
+            let mut reasons: Vec<String> = seen.into_iter().map(|difference| difference.text).collect();
+            reasons.push(
+                "make these definitions equal on one side, or cut with --accept-differences".to_owned(),
+            );
+            return Err(MoveError::NotCut(reasons));
+        }
+        let notes = others.into_iter().map(|difference| difference.text).collect();
+        Ok(CutDefinitions { here, notes })
+    }
+
+    /// Checks, while clients wait, that no definition has changed since.
+    ///
+    /// # Errors
+    /// One has.
+    pub(crate) fn check(&self, context: &Context) -> Result<(), MoveError> {
+        if of_move(context) == self.here {
+            return Ok(());
+        }
+        Err(MoveError::NotCut(vec![
+            "definitions of tables were changed at this moment; try again".to_owned(),
+        ]))
+    }
+}
+
+/// The definitions of the tables of a move, in their order.
+fn of_move(context: &Context) -> Vec<Option<(TableId, Items)>> {
+    let schema = context.database().schema();
+    let state = context.state.lock();
+    let definition = |of: &TableState| {
+        let keyspace = schema.keyspaces.get(&*of.keyspace)?;
+        let table = schema.table(&of.keyspace, &of.table)?;
+        Some((table.id, items(keyspace, table)))
+    };
+    state.tables.iter().map(definition).collect()
+}

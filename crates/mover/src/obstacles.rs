@@ -1,0 +1,401 @@
+//! What the target of a move would not take, found before anything is made there, with the statement or the setting that helps.
+//!
+//! Called by `plan`. What concerns one table leaves that table out, and the others go; what concerns a keyspace or the cluster is a
+//! problem of the whole move.
+
+use crate::error::MoveError;
+use crate::forms;
+use crate::messages::{MoveOrder, PlanReport};
+use crate::target::SETTLE;
+use crate::versions::major_minor;
+use helenus_cluster::{Cluster, Replication, Topology};
+use helenus_cql::LocalBackend;
+use helenus_cql::syntax::split_statements;
+use helenus_engine::read::{KeyRange, UnfilteredSink};
+use helenus_engine::{Database, Error};
+use helenus_model::deletion::DeletionTime;
+use helenus_model::row::RowView;
+use helenus_model::schema::{Keyspace, Table};
+use helenus_model::types::quote_identifier;
+use helenus_model::unfiltered::Unfiltered;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The last second of an expiry that nodes before 5.0 store, and those of `storage_compatibility_mode` other than NONE
+/// (`Cell.MAX_DELETION_TIME_2038_LEGACY_CAP`).
+const LAST_EXPIRY_S: i64 = i32::MAX as i64 - 1;
+/// The largest message that a node takes by default, bytes: as large as a mutation (`DatabaseDescriptor`).
+const MESSAGE_BYTES: u64 = 16 << 20;
+/// The classes of replication that keyspaces of users have.
+const CLASSES: [&str; 3] = ["NetworkTopologyStrategy", "SimpleStrategy", "EverywhereStrategy"];
+/// Partitions of a table that are looked at for undeclared columns.
+const PARTITIONS: u64 = 100_000;
+
+/// Finds what hinders single tables, by their names.
+///
+/// # Errors
+/// The target's schema cannot be read; a table here cannot be read.
+pub(crate) async fn of_tables(
+    cluster: &Cluster,
+    database: &Arc<Database>,
+    tables: &[Arc<Table>],
+    limits: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Vec<String>>, MoveError> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for table in tables {
+        let name = format!("{}.{}", table.keyspace, table.name);
+        let flags = forms::flags(cluster, (&table.keyspace, &table.name)).await?;
+        let mut reasons = Vec::new();
+        let hides = match &flags {
+            Some(flags) => Table { flags: flags.clone(), ..Table::clone(table) }.is_static_compact(),
+            None => table.is_static_compact(),
+        };
+        if table.is_super() {
+            reasons.push(format!(
+                "a super column family: Cassandra has none any more, and CQL no name for its column. Make a table of CQL here (CREATE \
+                 TABLE {name}_flat (key .., column1 .., column2 .., value .., PRIMARY KEY (key, column1, column2))), copy the rows with \
+                 COPY {name} TO and COPY {name}_flat FROM in helenus shell, and DROP TABLE {name} before the cut"
+            ));
+        } else if table.is_static_compact() && hides {
+            let (of_thread, of) = (Arc::clone(database), Arc::clone(table));
+            let has = tokio::task::spawn_blocking(move || has_undeclared(&of_thread, &of)).await;
+            if has.map_err(|error| MoveError::Internal(error.to_string()))?? {
+                reasons.push(undeclared_words(database, table, flags.is_some()));
+            }
+        }
+        if flags.is_none() && table.is_compact() && is_off(limits, "compact_tables_enabled") {
+            reasons.push(
+                "WITH COMPACT STORAGE, which the target does not allow: set compact_tables_enabled: true in cassandra.yaml at its nodes, \
+                 or ALTER TABLE .. DROP COMPACT STORAGE here"
+                    .to_owned(),
+            );
+        }
+        if flags.is_none() && !table.masks.is_empty() && is_off(limits, "dynamic_data_masking_enabled") {
+            reasons.push(
+                "columns have masks, and the target does not allow them: set dynamic_data_masking_enabled: true in cassandra.yaml at its \
+                 nodes, or ALTER TABLE .. ALTER .. DROP MASKED here"
+                    .to_owned(),
+            );
+        }
+        reasons.extend(expiry_words(cluster, database, table, limits));
+        if !reasons.is_empty() {
+            found.insert(name, reasons);
+        }
+    }
+    Ok(found)
+}
+
+fn is_off(limits: &BTreeMap<String, String>, name: &str) -> bool {
+    limits.get(name).is_some_and(|value| value == "false")
+}
+
+fn expiry_words(
+    cluster: &Cluster,
+    database: &Database,
+    table: &Table,
+    limits: &BTreeMap<String, String>,
+) -> Option<String> {
+    let ttl_s = i64::from(table.options.default_time_to_live_s);
+    if ttl_s == 0 || database.now_s() + ttl_s <= LAST_EXPIRY_S {
+        return None;
+    }
+    let version = major_minor(&cluster.topology().oldest_release());
+    let mode = limits.get("storage_compatibility_mode").map(String::as_str);
+    let way = match (version < (5, 0), mode) {
+        (true, _) => "its version stores none; upgrade it to 5.0",
+        (false, Some("NONE") | None) => return None,
+        (false, Some(_)) => {
+            "set storage_compatibility_mode: NONE in cassandra.yaml at its nodes, as after an upgrade that is done"
+        }
+    };
+    Some(format!(
+        "rows expire after {ttl_s} s (default_time_to_live), which is after 19 Jan 2038, and the target refuses such a TTL: {way}, or \
+         ALTER TABLE here WITH a smaller default_time_to_live, if no row was written with the present one"
+    ))
+}
+
+/// The way for a table with undeclared columns: the form that DROP COMPACT STORAGE leaves.
+fn undeclared_words(database: &Database, table: &Arc<Table>, is_there: bool) -> String {
+    let what = "it has columns that it does not declare, as the old RPC interface writes them, and statements cannot write those into a \
+                table WITH COMPACT STORAGE";
+    let name = format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
+    if is_there {
+        return format!("{what}: ALTER TABLE {name} DROP COMPACT STORAGE at the target shows them as rows");
+    }
+    let mut opened = Table::clone(&forms::opened(table));
+    opened.options.cdc = false;
+    let schema = database.schema();
+    let create = schema.keyspaces.get(&*table.keyspace).and_then(|keyspace| {
+        let mut alone = Keyspace::clone(keyspace);
+        alone.tables.clear();
+        opened.indexes.clear();
+        alone.tables.insert(opened.name.clone(), Arc::new(opened));
+        let text = LocalBackend::schema_text(&[&alone]);
+        let create = split_statements(&text).into_iter().find(|text| text.starts_with("CREATE TABLE"));
+        create.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    });
+    format!(
+        "{what}. Make it at the target in the form that DROP COMPACT STORAGE leaves, where they are rows: {}",
+        create.unwrap_or_default()
+    )
+}
+
+/// Whether a table has live rows that it hides from statements, among its first partitions.
+fn has_undeclared(database: &Database, table: &Arc<Table>) -> Result<bool, Error> {
+    let mut look = Look { now_s: database.now_s(), partitions: 0, has_row: false };
+    match database.scan_unfiltered(table, &KeyRange::all(), &mut look) {
+        Ok(()) | Err(Error::Cancelled) => Ok(look.has_row),
+        Err(error) => Err(error),
+    }
+}
+
+struct Look {
+    now_s: i64,
+    partitions: u64,
+    has_row: bool,
+}
+
+impl UnfilteredSink for Look {
+    fn partition(
+        &mut self,
+        _key: &[u8],
+        _deletion: DeletionTime,
+        _static_row: Option<RowView<'_>>,
+    ) -> helenus_engine::Result<()> {
+        self.partitions += 1;
+        if self.partitions > PARTITIONS { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    fn element(&mut self, element: Unfiltered<'_>) -> helenus_engine::Result<()> {
+        match element {
+            Unfiltered::Row(row) if row.row.cells.iter().any(|cell| cell.is_live(self.now_s)) => {
+                self.has_row = true;
+                Err(Error::Cancelled)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn partition_end(&mut self) -> helenus_engine::Result<()> {
+        Ok(())
+    }
+}
+
+/// Finds what hinders the whole move: nodes without a connection, and the replication of keyspaces.
+pub(crate) fn of_cluster(
+    topology: &Topology,
+    tables: &[Arc<Table>],
+    order: &MoveOrder,
+    report: &mut PlanReport,
+) {
+    let local = topology.nodes.iter().filter(|node| node.datacenter == topology.local_dc);
+    for node in local.filter(|node| !node.is_connected()) {
+        let counters = tables.iter().filter(|table| table.is_counter()).count();
+        let why = node.error().map_or_else(String::new, |error| format!(" ({error})"));
+        let text = format!("the target's node {} is not reached{why}", node.address);
+        match counters {
+            0 => report.notes.push(format!(
+                "{text}: what is written meanwhile is hinted to it, and TRUNCATE waits for it; start it, or take it out (nodetool \
+                 removenode)"
+            )),
+            _ => report.problems.push(format!(
+                "{text}, and counters in doubt are read from all copies: start it, or take it out (nodetool removenode)"
+            )),
+        }
+    }
+    if tables.iter().any(|table| table.is_counter()) {
+        report.problems.extend(counter_words(&report.limits));
+    }
+    let mut keyspaces: Vec<&str> = tables.iter().map(|table| &*table.keyspace).collect();
+    keyspaces.sort_unstable();
+    keyspaces.dedup();
+    for name in keyspaces {
+        let (replication, way) = match (topology.keyspaces.get(name), order.replication.get(name)) {
+            (Some(there), _) => (there.clone(), format!("ALTER KEYSPACE {name} there")),
+            (None, Some(map)) => match of_map(map, &report.nodes) {
+                Ok(replication) => (replication, format!("give another --replication {name}=..")),
+                Err(reason) => {
+                    report.problems.push(format!("--replication {name}: {reason}"));
+                    continue;
+                }
+            },
+            (None, None) => continue,
+        };
+        replication_words(&report.nodes.clone(), (name, &replication, &way), (&topology.local_dc, report));
+    }
+}
+
+/// Additions without an answer are waited for as long as nodes may run them by default.
+fn counter_words(limits: &BTreeMap<String, String>) -> Option<String> {
+    let names = ["counter_write_request_timeout", "native_transport_timeout"];
+    let times: Option<Vec<u64>> = names.iter().map(|name| milliseconds_of(limits.get(*name)?)).collect();
+    let sum = times?.iter().sum::<u64>();
+    (sum > SETTLE.as_millis() as u64).then_some(format!(
+        "counters: {} and {} are {} s together there, and the move waits {} s for an addition without an answer: set them to their \
+         defaults, 5s and 12s, at the nodes while it runs",
+        names[0],
+        names[1],
+        sum.div_ceil(1000),
+        SETTLE.as_secs()
+    ))
+}
+
+/// A time such as `5s` or `12000ms`, milliseconds.
+fn milliseconds_of(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..)? {
+        "ms" | "" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return None,
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn replication_words(
+    nodes: &BTreeMap<String, usize>,
+    (name, replication, way): (&str, &Replication, &str),
+    (local_dc, report): (&str, &mut PlanReport),
+) {
+    let known: Vec<&str> = nodes.keys().map(String::as_str).collect();
+    let mut copies = |of: &str, copies: usize, there: usize| {
+        let text = format!("keyspace {name} has {copies} copies in {of}, which has {there} nodes");
+        if copies / 2 + 1 > there {
+            report.problems.push(format!("{text}: no write reaches a majority; {way}"));
+        } else if copies > there {
+            report.notes.push(format!(
+                "{text}: {} of them may be down before writes fail; {way}, or add nodes",
+                there - (copies / 2 + 1)
+            ));
+        }
+    };
+    match replication {
+        Replication::Anywhere => {}
+        Replication::Simple(factor) => copies("the cluster", *factor, nodes.values().sum()),
+        Replication::ByDatacenter(factors) => {
+            for (center, factor) in factors.iter().filter(|(center, _)| nodes.contains_key(*center)) {
+                copies(center, *factor, nodes.get(center).copied().unwrap_or_default());
+            }
+            for center in factors.keys().filter(|center| !nodes.contains_key(*center)) {
+                report.problems.push(format!(
+                    "keyspace {name} is for the data center {center}, and the target has {}; {way}",
+                    known.join(", ")
+                ));
+            }
+            if factors.get(local_dc).is_none_or(|factor| *factor == 0) {
+                report.problems.push(format!(
+                    "keyspace {name} has no copy in {local_dc}, where the move writes: {way}, or give another --local-dc"
+                ));
+            }
+        }
+    }
+}
+
+/// The replication of a map as CQL writes it, of a class that Cassandra has. `nodes`: the data centers, each of which gets the factor
+/// `replication_factor` of NetworkTopologyStrategy, unless it has its own (`NetworkTopologyStrategy.prepareOptions`).
+pub(crate) fn of_map(text: &str, nodes: &BTreeMap<String, usize>) -> Result<Replication, String> {
+    let wrong = || format!("{text} is not a map such as {{'class': 'NetworkTopologyStrategy', 'dc1': 3}}");
+    let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(wrong)?;
+    let word = |part: &str| part.trim().trim_matches('\'').to_owned();
+    let mut options = BTreeMap::new();
+    for pair in inner.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (name, value) = pair.rsplit_once(':').ok_or_else(wrong)?;
+        options.insert(word(name), word(value));
+    }
+    let class = options.get("class").cloned().unwrap_or_default();
+    if !CLASSES.contains(&class.rsplit('.').next().unwrap_or_default()) {
+        return Err(format!("the class {class:?} is not known; {} is the usual one", CLASSES[0]));
+    }
+    if class.ends_with(CLASSES[0])
+        && let Some(factor) = options.remove("replication_factor")
+    {
+        for center in nodes.keys() {
+            options.entry(center.clone()).or_insert_with(|| factor.clone());
+        }
+    }
+    Ok(Replication::parse(&options))
+}
+
+/// Notes for tables whose rows may be larger than a message of the target.
+pub(crate) fn size_note(report: &PlanReport, partitions: &BTreeMap<String, u64>) -> Option<String> {
+    let limit = report.limits.get("native_transport_max_message_size");
+    let limit_bytes = limit.and_then(|text| bytes_of(text)).unwrap_or(MESSAGE_BYTES);
+    let large: Vec<&str> =
+        partitions.iter().filter(|(_, bytes)| **bytes > limit_bytes).map(|(name, _)| name.as_str()).collect();
+    let text = format!(
+        "{}: partitions are larger than a message that the target takes ({limit_bytes} bytes). Rows go in parts; a single value above \
+         that cannot, and stops its table with the row's key: raise native_transport_max_message_size and commitlog_segment_size there",
+        large.join(", ")
+    );
+    (!large.is_empty()).then_some(text)
+}
+
+/// A size such as `16MiB` or `16777216`, bytes.
+fn bytes_of(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..)? {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replications_that_cannot_be_are_problems_and_those_without_reserve_are_notes() {
+        let nodes = BTreeMap::from([("dc1".to_owned(), 3), ("dc2".to_owned(), 2)]);
+        // Map, problems, notes.
+        let cases = [
+            ("{'class': 'NetworkTopologyStrategy', 'dc1': 3}", 0, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'dc1': '3', 'dc2': '2'}", 0, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'dc1': 5}", 0, 1),
+            ("{'class': 'NetworkTopologyStrategy', 'dc1': 6}", 1, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'nowhere': 1, 'dc1': 1}", 1, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'dc2': 2}", 1, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'nowhere': 1}", 2, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'replication_factor': 2}", 0, 0),
+            ("{'class': 'NetworkTopologyStrategy', 'replication_factor': 3}", 0, 1),
+            ("{'class': 'NetworkTopologyStrategy', 'replication_factor': 3, 'dc2': 1}", 0, 0),
+            ("{'class': 'org.apache.cassandra.locator.SimpleStrategy', 'replication_factor': 5}", 0, 0),
+            ("{'class': 'SimpleStrategy', 'replication_factor': 8}", 0, 1),
+            ("{'class': 'SimpleStrategy', 'replication_factor': 11}", 1, 0),
+        ];
+        for (map, problems, notes) in cases {
+            let mut report = PlanReport::default();
+            let replication = of_map(map, &nodes).unwrap();
+            replication_words(&nodes, ("ks", &replication, "do it"), ("dc1", &mut report));
+            let found = (report.problems.len(), report.notes.len());
+            assert_eq!(found, (problems, notes), "{map}: {:?} {:?}", report.problems, report.notes);
+        }
+        for wrong in ["", "{'class': 'Nope'}", "{'dc1': 3}", "{class}"] {
+            assert!(of_map(wrong, &nodes).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counters_ask_for_the_time_outs_that_the_move_waits_for() {
+        let limits = |counter: &str, transport: &str| {
+            let pairs = [("counter_write_request_timeout", counter), ("native_transport_timeout", transport)];
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+        };
+        assert!(counter_words(&limits("5s", "12s")).is_none());
+        assert!(counter_words(&limits("5000ms", "12000ms")).is_none());
+        assert!(counter_words(&BTreeMap::new()).is_none());
+        assert!(counter_words(&limits("5001ms", "12s")).unwrap().contains("18 s together"));
+        assert!(counter_words(&limits("1s", "1m")).is_some());
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(bytes_of("16MiB"), Some(16 << 20));
+        assert_eq!(bytes_of("16777216"), Some(16 << 20));
+        assert_eq!(bytes_of("1KiB"), Some(1024));
+        assert_eq!(bytes_of("much"), None);
+    }
+}
