@@ -215,6 +215,39 @@ fn a_type_with_other_fields_at_the_target_refuses_the_move() {
     );
 }
 
+/// The same on the way here: a type that is here keeps its fields, and those of the cluster must fit.
+#[test]
+fn a_type_with_other_fields_here_refuses_a_pull() {
+    let (here, cluster) = (Server::start(), Server::start());
+    let data = here.data().to_str().expect("UTF-8").to_owned();
+    for (server, fields, unused) in
+        [(&here, "street text", "a int"), (&cluster, "street text, number text", "b int")]
+    {
+        let cql = Cql::connect(server.address());
+        cql.run(
+            "CREATE KEYSPACE def WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        );
+        cql.run(&format!("CREATE TYPE def.place ({fields})"));
+        cql.run(&format!("CREATE TYPE def.unused ({unused})"));
+        cql.run("CREATE TYPE def.home (at frozen<place>)");
+    }
+    let there = Cql::connect(cluster.address());
+    there.run("CREATE TABLE def.a (k int PRIMARY KEY, p frozen<list<frozen<home>>>)");
+    there.run("INSERT INTO def.a (k, p) VALUES (1, [{at: {street: 's', number: '7'}}])");
+    let pull = ["pull", cluster.address(), "--tables", "def.a", "--data", &data];
+    let said = refused(&pull);
+    assert!(said.contains("def.place is (street text) here and (street text, number text)"), "{said}");
+    let cql = Cql::connect(here.address());
+    assert_eq!(
+        cql.rows("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'def'").len(),
+        0,
+        "nothing is half done"
+    );
+    cql.run("ALTER TYPE def.place ADD number text");
+    tool(&pull);
+    assert!(format!("{:?}", cql.rows("SELECT p FROM def.a")).contains('7'));
+}
+
 /// An operator's column with the name of one that was dropped here, and an index of the operator's own, stay at the target: whatever is
 /// dropped here later, and after a restart.
 #[test]

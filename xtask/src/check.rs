@@ -88,7 +88,11 @@ fn without_end_to_end() -> Result<Tests, String> {
         &mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     )?;
     let tests =
-        step("unit tests", &mut cargo(&["test", "--workspace", "--exclude", "end-to-end", "--locked"]))?;
+        step(
+            "unit tests",
+            // One run shows everything that fails.
+            &mut cargo(&["test", "--workspace", "--exclude", "end-to-end", "--locked", "--no-fail-fast"]),
+        )?;
     step(
         "documentation",
         cargo(&["doc", "--workspace", "--no-deps", "--locked"])
@@ -103,7 +107,7 @@ fn build_and_test_end_to_end(filter: &[&str]) -> Result<Tests, String> {
     stop_oracle()?;
     let tests = step(
         "end-to-end tests",
-        cargo(&["test", "--package", "end-to-end", "--locked"])
+        cargo(&["test", "--package", "end-to-end", "--locked", "--no-fail-fast"])
             .args(filter)
             .env("HELENUS_BIN", target().join("release/helenus"))
             .env("HELENUS_CLIENTS", setup::clients())

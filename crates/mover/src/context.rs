@@ -4,7 +4,7 @@ use crate::definitions::Difference;
 use crate::drain::Drain;
 use crate::error::MoveError;
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::Target;
+use crate::target::{AGREEMENT, Target};
 use crate::threads::Threads;
 use crate::waiting::Waiting;
 use helenus_cql::LocalBackend;
@@ -22,9 +22,6 @@ pub(crate) const CONSUMER: &str = "helenus-move";
 
 /// The least time between two writes of the state for finished ranges.
 const SAVES: Duration = Duration::from_secs(1);
-
-/// How long the nodes may take to agree on a schema, before they are asked again.
-const AGREEMENT: Duration = Duration::from_secs(60);
 
 /// What all tasks of a run share.
 pub(crate) struct Context {

@@ -26,6 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
+/// How long each preparation of a cut may take. Nodes that never agree on a schema would hold it for ever.
+const PREPARES: Duration = Duration::from_secs(120);
+
 /// The lag of a table above which a cut is not tried, seconds.
 const LAG_S: f64 = 3.0;
 
@@ -63,8 +66,8 @@ pub(crate) fn cut(
         verified(context)?;
     }
     let accepts = (order.accepts_differences, order.is_dry_run);
-    let definitions = runtime.block_on(CutDefinitions::make_ready(context, accepts))?;
-    let roles = runtime.block_on(CutRoles::make_ready(context, order.is_dry_run))?;
+    let definitions = in_time(runtime, CutDefinitions::make_ready(context, accepts))?;
+    let roles = in_time(runtime, CutRoles::make_ready(context, order.is_dry_run))?;
     let mut notes = roles.as_ref().map(|roles| roles.notes.clone()).unwrap_or_default();
     notes.extend(definitions.notes.iter().cloned());
     if order.rollback_within_s > 0 {
@@ -81,7 +84,7 @@ pub(crate) fn cut(
     let tables = context.state.lock().tables.len();
     // Before anybody waits: a tail that hangs would not be at its end during the pause either.
     drain(context, Duration::from_secs_f64(LAG_S), runtime)?;
-    let masks = runtime.block_on(CutMasks::make_ready(context))?;
+    let masks = in_time(runtime, CutMasks::make_ready(context))?;
     if order.is_dry_run {
         return Ok(CutDone { waited: Duration::ZERO, tables, notes });
     }
@@ -109,6 +112,18 @@ pub(crate) fn cut(
     let waited = begun.elapsed();
     drop(pause);
     Ok(CutDone { waited, tables, notes })
+}
+
+/// Does this, unless it takes longer than a preparation may.
+fn in_time<T>(runtime: &Handle, work: impl Future<Output = Result<T, MoveError>>) -> Result<T, MoveError> {
+    let within = async { tokio::time::timeout(PREPARES, work).await };
+    runtime.block_on(within).unwrap_or_else(|_| {
+        Err(MoveError::NotCut(vec![format!(
+            "the target did not answer within {} s, or its nodes did not agree on a schema: `nodetool describecluster` there names those that \
+             differ",
+            PREPARES.as_secs()
+        )]))
+    })
 }
 
 /// Every table whose changes were missed, or which had rows at the target before, has been compared since, and was equal.

@@ -54,6 +54,8 @@ async fn make_schema(context: &Context) -> Result<(), MoveError> {
         let state = context.state.lock();
         (state.order.clone(), state.has_schema, state.tables.len())
     };
+    // What a former run has made is not at every node yet: a node that does not have it would be taken for a target that has lost it.
+    context.agree().await?;
     for at in 0..tables {
         match make_table(context, at).await {
             Ok(()) => {}

@@ -43,7 +43,7 @@ pub(crate) struct Wanted {
 /// A column at the target.
 type TargetColumn = (String, String, i32, String);
 /// The fields of a user type with their types, in order.
-type Fields = Vec<(String, String)>;
+pub(crate) type Fields = Vec<(String, String)>;
 
 /// Compares the schemas, and the definitions of tables that are there already: the statements make them equal.
 ///
@@ -220,7 +220,10 @@ async fn columns(
 }
 
 /// The fields of a keyspace's user types at the target, by type.
-async fn types(cluster: &Cluster, keyspace: &str) -> Result<BTreeMap<String, Fields>, ClusterError> {
+pub(crate) async fn types(
+    cluster: &Cluster,
+    keyspace: &str,
+) -> Result<BTreeMap<String, Fields>, ClusterError> {
     let text = "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = ?";
     let answer = cluster.query(text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
     let mut types = BTreeMap::new();
@@ -236,6 +239,16 @@ async fn types(cluster: &Cluster, keyspace: &str) -> Result<BTreeMap<String, Fie
     Ok(types)
 }
 
+/// The fields of a user type here.
+pub(crate) fn fields(here: &[(Arc<str>, CqlType)]) -> Fields {
+    here.iter().map(|(field, ty)| (field.to_string(), ty.to_string())).collect()
+}
+
+/// Fields as CQL writes them.
+pub(crate) fn shown(fields: &Fields) -> String {
+    fields.iter().map(|(field, ty)| format!("{field} {ty}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Compares the fields of a user type, whose values are stored by position: one side's must begin with the other's. Those that were added
 /// here are added there.
 fn compare_fields(
@@ -243,7 +256,7 @@ fn compare_fields(
     there: &Fields,
     (alters, wanted): (&mut Vec<String>, &mut Wanted),
 ) {
-    let of_here: Fields = here.iter().map(|(field, ty)| (field.to_string(), ty.to_string())).collect();
+    let of_here = fields(here);
     if let Some(added) = of_here.strip_prefix(&there[..]) {
         let add = |(field, ty): &(String, String)| {
             format!("ALTER TYPE {name} ADD {} {ty}", quote_identifier(field))
@@ -255,9 +268,6 @@ fn compare_fields(
         };
         wanted.only_there.extend(added.iter().map(line));
     } else {
-        let shown = |fields: &Fields| {
-            fields.iter().map(|(field, ty)| format!("{field} {ty}")).collect::<Vec<_>>().join(", ")
-        };
         wanted.problems.push(format!(
             "the type {name} is ({}) here and ({}) at the target, and values are stored by the positions of fields: drop what uses it \
              there, and the type",

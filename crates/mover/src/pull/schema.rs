@@ -5,13 +5,14 @@
 use super::layout::{self, ColumnRow};
 use crate::error::MoveError;
 use crate::forms;
+use crate::schema::{Fields, fields, shown, types};
 use helenus_cluster::Cluster;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_model::schema::{ColumnKind, Table};
 use helenus_model::types::quote_identifier;
 use helenus_wire::native::{Consistency, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A table of the cluster.
@@ -56,6 +57,7 @@ pub(super) async fn make(
     notes: &mut Vec<String>,
 ) -> Result<Arc<Table>, MoveError> {
     let present = || backend.database().schema().table(keyspace, name).cloned();
+    check_types(cluster, backend, (keyspace, name)).await?;
     if let Some(table) = present() {
         check(cluster, &table).await?;
         return Ok(table);
@@ -167,6 +169,54 @@ fn run(backend: &LocalBackend, text: &str) -> Result<(), MoveError> {
     }
 }
 
+/// Compares the user types of a table with those of the same names here. Values are stored by the positions of fields: a type here begins with
+/// the fields that it has there.
+async fn check_types(
+    cluster: &Cluster,
+    backend: &Arc<LocalBackend>,
+    (keyspace, name): (&str, &str),
+) -> Result<(), MoveError> {
+    let schema = backend.database().schema();
+    let Some(of_keyspace) = schema.keyspaces.get(keyspace).filter(|keyspace| !keyspace.types.is_empty())
+    else {
+        return Ok(());
+    };
+    let there = types(cluster, keyspace).await?;
+    let columns = columns(cluster, keyspace, name).await?;
+    for name in named_types(columns.iter().map(|column| &*column.ty), &there) {
+        let (Some(of_cluster), Some(here)) = (there.get(&name), of_keyspace.types.get(&*name)) else {
+            continue;
+        };
+        let here = fields(&here.fields);
+        if !here.starts_with(of_cluster) {
+            return Err(MoveError::Table(format!(
+                "the type {keyspace}.{name} is ({}) here and ({}) at the cluster, and values are stored by the positions of fields: ALTER TYPE \
+                 .. ADD what it lacks here, drop it here with what uses it, or pull into another directory",
+                shown(&here),
+                shown(of_cluster)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The user types that these types name, and those within them.
+fn named_types<'t>(
+    names: impl Iterator<Item = &'t str>,
+    types: &'t BTreeMap<String, Fields>,
+) -> BTreeSet<String> {
+    let (mut found, mut to_read) = (BTreeSet::new(), names.collect::<Vec<_>>());
+    while let Some(text) = to_read.pop() {
+        let words = text.split(['<', '>', ',']).map(|word| word.trim().trim_matches('"'));
+        for (name, fields) in words.filter_map(|word| types.get_key_value(word)) {
+            if found.insert(name.clone()) {
+                to_read.extend(fields.iter().map(|(_, ty)| &**ty));
+            }
+        }
+    }
+    found
+}
+
 /// Compares the columns of a table that is here.
 async fn check(cluster: &Cluster, table: &Table) -> Result<(), MoveError> {
     let text = "SELECT column_name, kind, type FROM system_schema.columns WHERE keyspace_name = ? AND table_name = ?";
@@ -204,4 +254,25 @@ async fn check(cluster: &Cluster, table: &Table) -> Result<(), MoveError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_found_within_types() {
+        let field = |ty: &str| vec![("f".to_owned(), ty.to_owned())];
+        let types = [
+            ("a", field("frozen<map<text, frozen<\"B\">>>")),
+            ("B", field("int")),
+            ("c", field("frozen<a>")),
+            ("int2", field("int")),
+        ];
+        let types = types.map(|(name, fields)| (name.to_owned(), fields)).into();
+        let named = |text: &str| named_types([text].into_iter(), &types).into_iter().collect::<Vec<_>>();
+        assert_eq!(named("int"), Vec::<String>::new());
+        assert_eq!(named("list<frozen<a>>"), ["B", "a"]);
+        assert_eq!(named("frozen<tuple<int, frozen<c>>>"), ["B", "a", "c"]);
+    }
 }

@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// How long the nodes may take to agree on a schema, before they are asked again.
+pub(crate) const AGREEMENT: Duration = Duration::from_secs(60);
+
 /// The first and the longest pause before a request is sent again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -165,6 +168,8 @@ fn password_in(file: &str) -> Result<String, MoveError> {
 pub(crate) struct Retry<'t> {
     target: &'t Target,
     pause: Duration,
+    /// Whether a node has refused it as invalid.
+    was_refused: bool,
 }
 
 impl Retry<'_> {
@@ -185,20 +190,42 @@ impl Retry<'_> {
     /// # Errors
     /// The move stops; an error that does not pass.
     pub(crate) async fn after(&mut self, error: ClusterError) -> Result<(), MoveError> {
-        let target = self.target;
-        *target.last_error.lock() = Some(error.to_string());
-        target.doubt(may_be_run(&error, SETTLE));
-        if !error.may_repeat(true) {
-            return Err(error.into());
+        match self.may_pass(&error).await? {
+            true => self.wait(&error).await,
+            false => {
+                self.target.note(&error);
+                Err(error.into())
+            }
         }
-        target.repeated.fetch_add(1, Ordering::Relaxed);
-        let mut stop = target.stop.clone();
-        tokio::select! {
-            () = tokio::time::sleep(self.pause) => {}
-            _ = stop.wait_for(|stop| *stop) => return Err(MoveError::Stopped),
-        }
+    }
+
+    /// Waits after a failure that may pass.
+    ///
+    /// # Errors
+    /// The move stops.
+    async fn wait(&mut self, error: &ClusterError) -> Result<(), MoveError> {
+        self.target.note(error);
+        self.target.repeated.fetch_add(1, Ordering::Relaxed);
+        self.target.pause(self.pause).await?;
         self.pause = (self.pause * 2).min(PAUSES.1);
         Ok(())
+    }
+
+    /// Whether trying again may help after a failure. A node that is behind with the schema, as one that was down while a table was made,
+    /// refuses what the others take: so the first refusal waits until the nodes agree, and the next one is for good.
+    ///
+    /// # Errors
+    /// The move stops.
+    async fn may_pass(&mut self, error: &ClusterError) -> Result<bool, MoveError> {
+        if !error.is_invalid() || self.was_refused {
+            return Ok(error.may_repeat(true));
+        }
+        self.was_refused = true;
+        let target = self.target;
+        // Nodes that never agree do not hide what is wrong with a statement.
+        let agreed = async { Ok(target.cluster.wait_for_agreement(AGREEMENT).await) };
+        let _ = target.unless_stopped(agreed).await?;
+        Ok(true)
     }
 }
 
@@ -261,15 +288,17 @@ impl Target {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            let code = error.server().map(|error| error.detail.code());
             failures = if is_failure(&error) { failures + 1 } else { 0 };
-            let is_refused = code.is_some() && !error.may_repeat(true);
-            if is_refused || failures >= FAILURES {
-                *self.last_error.lock() = Some(error.to_string());
-                self.doubt(may_be_run(&error, SETTLE));
-                return self.send_each(batch, error).await;
+            let may_pass = retry.may_pass(&error).await?;
+            if may_pass && failures < FAILURES {
+                retry.wait(&error).await?;
+                continue;
             }
-            retry.after(error).await?;
+            self.note(&error);
+            return match error.server() {
+                Some(_) => self.send_each(batch, error).await,
+                None => Err(error.into()),
+            };
         }
     }
 
@@ -283,11 +312,11 @@ impl Target {
             let (mut retry, mut failures) = (self.retry(), 0);
             while let Err(found) = self.try_send(&alone).await {
                 failures = if is_failure(&found) { failures + 1 } else { 0 };
-                if found.may_repeat(true) && failures < FAILURES_ALONE {
-                    retry.after(found).await?;
+                if failures < FAILURES_ALONE && retry.may_pass(&found).await? {
+                    retry.wait(&found).await?;
                     continue;
                 }
-                self.doubt(may_be_run(&found, SETTLE));
+                self.note(&found);
                 let table = batch.table.table();
                 return Err(MoveError::RowRefused {
                     table: format!("{}.{}", table.keyspace, table.name),
@@ -302,7 +331,13 @@ impl Target {
 
     /// The pauses between the attempts of one thing.
     pub(crate) fn retry(&self) -> Retry<'_> {
-        Retry { target: self, pause: PAUSES.0 }
+        Retry { target: self, pause: PAUSES.0, was_refused: false }
+    }
+
+    /// Notes a failure: for the status, and because what failed may still be run.
+    fn note(&self, error: &ClusterError) {
+        *self.last_error.lock() = Some(error.to_string());
+        self.doubt(may_be_run(error, SETTLE));
     }
 
     /// Requests that have no answer may still be run for this time.
