@@ -15,6 +15,8 @@ pub type ElementTimes = (Option<Vec<Option<i64>>>, Option<Vec<Option<i32>>>);
 pub struct Cql {
     runtime: Runtime,
     session: Session,
+    /// Of every statement.
+    consistency: Consistency,
 }
 
 impl Cql {
@@ -38,7 +40,14 @@ impl Cql {
     fn begin(builder: SessionBuilder) -> Result<Self, String> {
         let runtime = Runtime::new().expect("a runtime for the driver");
         let session = runtime.block_on(builder.build()).map_err(|error| error.to_string())?;
-        Ok(Self { runtime, session })
+        Ok(Self { runtime, session, consistency: Consistency::One })
+    }
+
+    /// Asks all nodes of a cluster from now on: what any node has acknowledged is read, and what is written is at every node.
+    #[must_use]
+    pub fn at_all(mut self) -> Self {
+        self.consistency = Consistency::All;
+        self
     }
 
     /// Runs a statement without values.
@@ -117,7 +126,7 @@ impl Cql {
 
     fn ask(&self, text: &str) -> Result<QueryResult, String> {
         let mut statement = Statement::new(text);
-        statement.set_consistency(Consistency::One);
+        statement.set_consistency(self.consistency);
         statement.set_serial_consistency(Some(SerialConsistency::LocalSerial));
         statement.set_request_timeout(Some(std::time::Duration::from_secs(60)));
         self.runtime.block_on(self.session.query_unpaged(statement, ())).map_err(|error| error.to_string())

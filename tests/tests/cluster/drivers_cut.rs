@@ -27,7 +27,7 @@ pub fn passes(ring: &Ring) {
         let all: Vec<&str> = ["move"].iter().chain(args).copied().chain(["--data", &data]).collect();
         tool(&all)
     };
-    let target = Cql::connect(&ring.address(1));
+    let target = Cql::connect(&ring.address(1)).at_all();
     target.run(&format!("DROP KEYSPACE IF EXISTS {KEYSPACE}"));
     let source = Cql::connect(LISTEN);
     source.run(&format!(

@@ -32,7 +32,7 @@ pub fn passes(ring: &Ring) {
     ] {
         source.run(text);
     }
-    let target = Cql::connect(&ring.address(1));
+    let target = Cql::connect(&ring.address(1)).at_all();
     target.run("DROP KEYSPACE IF EXISTS cut_ks");
     assert!(refusal(&["cutover"]).contains("no move is under way"));
     let to = ring.address(1);

@@ -34,7 +34,7 @@ pub fn passes(ring: &Ring) {
         tool(&all)
     };
     make(&Cql::connect(server.address()));
-    let target = Cql::connect(&ring.address(1));
+    let target = Cql::connect(&ring.address(1)).at_all();
     target.run("DROP KEYSPACE IF EXISTS mv_ks");
     let mut random = draw::Draw::new("move", 7);
     fill(&Cql::connect(server.address()), &mut random, 400);

@@ -99,7 +99,7 @@ pub fn passes(ring: &Ring) {
     let folder = TempDir::with_prefix("helenus-verify-").expect("a temporary directory");
     let server = Server::start_in(folder, &[]);
     let data = server.data().to_str().expect("a path in UTF-8").to_owned();
-    let (source, target) = (Cql::connect(server.address()), Cql::connect(&ring.address(1)));
+    let (source, target) = (Cql::connect(server.address()), Cql::connect(&ring.address(1)).at_all());
     target.run("DROP KEYSPACE IF EXISTS vr_ks");
     SCHEMA.iter().for_each(|text| source.run(text));
     fill(&source);
