@@ -106,6 +106,8 @@ pub fn watched(args: &[&str]) -> Result<(), String> {
         "watch",
         "--target-dir",
     ]);
+    // What it finds is told by functions and lines.
+    build.env("CARGO_PROFILE_RELEASE_STRIP", "none").env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
     run(build.arg(&folder))?;
     setup::run()?;
     let found = folder.join("found.txt");

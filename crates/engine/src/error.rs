@@ -211,8 +211,8 @@ pub enum Error {
     },
     /// The tables of the schema would take more memory than is there for them.
     #[error(
-        "no memory for a larger schema: its tables and columns would take about {} MiB, and {} MiB of memory_limit are \
-         for them; drop tables, or raise memory_limit",
+        "no memory for a larger schema: its tables, columns, types and texts would take about {} MiB, and {} MiB of memory_limit are \
+         for them; drop tables, write shorter names and comments, or raise memory_limit",
         bytes >> 20, limit >> 20
     )]
     SchemaTooLarge {

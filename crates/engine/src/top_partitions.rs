@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 /// The number of keys that are counted.
 const KEYS: usize = 64;
 
+/// The longest key that is counted: what is kept stays while the table is there.
+const KEY_BYTES_MAX: usize = 256;
+
 /// The counted keys; nothing is allocated before the first.
 #[derive(Default)]
 pub(crate) struct TopPartitions(Mutex<CountedKeys>);
@@ -36,8 +39,11 @@ pub struct TopPartition {
 }
 
 impl TopPartitions {
-    /// Counts `weight` requests for a key.
+    /// Counts `weight` requests for a key. Keys over `KEY_BYTES_MAX` are not counted.
     pub(crate) fn add(&self, key: &[u8], weight: u64) {
+        if key.len() > KEY_BYTES_MAX {
+            return;
+        }
         let hash = hash_of(key);
         let mut locked = self.0.lock();
         let counted = &mut *locked;

@@ -9,6 +9,7 @@ use helenus_engine::{Database, DdlError, Error};
 use helenus_host::account::{Split, metrics, set_limits};
 use helenus_host::memory;
 use helenus_model::schema::Schema;
+use helenus_model::types::{CqlType, UserType};
 use std::sync::Arc;
 use std::time::Duration;
 use support::*;
@@ -45,8 +46,12 @@ fn drop_all_but(database: &Database, kept: usize) {
     database.change_schema::<()>(change).unwrap().1.wait().unwrap();
 }
 
+/// The tests of this program share the process's memory account.
+static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
 #[test]
 fn a_schema_that_has_no_memory_is_refused_and_a_start_takes_what_was_there() {
+    let _alone = ALONE.lock();
     set_limits(Split { shared: 8 * MIB, one_more: 4 * MIB }, Duration::from_secs(3600));
     let host = memory::host();
     let database = open(&host);
@@ -76,5 +81,51 @@ fn a_schema_that_has_no_memory_is_refused_and_a_start_takes_what_was_there() {
     assert_eq!(database.schema().keyspaces["ks"].tables.len(), 105);
     assert!(schema_bytes() > MIB);
     assert!(add(&database, 2000..2001).is_err());
+    database.close().unwrap();
+}
+
+/// Adds a table whose comment, or whose column's type, is long.
+fn add_long(database: &Database, number: u128, (comment, names): (usize, usize)) -> Result<(), DdlError<()>> {
+    let change = |schema: &Schema, _| {
+        let mut next = schema.clone();
+        let mut keyspace = (**next.keyspaces.get("ks").unwrap()).clone();
+        let mut table = table(&format!("t{number}"), number + 100, false);
+        table.options.comment = "c".repeat(comment);
+        // Each field is of a type with as many: the names are in memory once, and described a hundred times.
+        let of_fields = |name: &str, ty: CqlType| {
+            let fields = (0..100).map(|at| (Arc::from(format!("{at:0>names$}")), ty.clone())).collect();
+            UserType { keyspace: "ks".into(), name: name.into(), fields, frozen: true }
+        };
+        let inner = Arc::new(of_fields("inner", CqlType::Int));
+        let outer = of_fields("outer", CqlType::Udt(Arc::clone(&inner)));
+        if names > 0 {
+            table.regulars[0].ty = CqlType::Udt(Arc::new(outer));
+        }
+        keyspace.tables.insert(table.name.clone(), Arc::new(table));
+        next.keyspaces.insert("ks".into(), Arc::new(keyspace));
+        Ok(next)
+    };
+    database.change_schema::<()>(change).map(|(_, ticket)| ticket.wait().unwrap())
+}
+
+/// A type of 10,000 fields is described by each answer and each file, however little of it is in memory.
+#[test]
+fn texts_and_types_count_as_long_as_they_are_written() {
+    let _alone = ALONE.lock();
+    set_limits(Split { shared: 8 * MIB, one_more: 4 * MIB }, Duration::from_secs(3600));
+    let host = memory::host();
+    let database = open(&host);
+    create(&database, vec![table("t", 7, false)]);
+    for of in [(500_000, 0), (0, 100)] {
+        let least = schema_bytes();
+        let refused = (0..20).find_map(|number| add_long(&database, number, of).err());
+        assert!(
+            matches!(refused, Some(DdlError::Engine(Error::SchemaTooLarge { .. }))),
+            "{of:?}: {refused:?}"
+        );
+        assert!(schema_bytes() > least + 2 * MIB, "{of:?}: {}", schema_bytes());
+        drop_all_but(&database, 1);
+        assert!(schema_bytes() <= least, "{of:?}: what is dropped does not count");
+    }
     database.close().unwrap();
 }

@@ -2,8 +2,8 @@
 
 use super::client::{Client, Tally};
 use super::reads::fill;
-use super::{MIB, TestServer, Workload, long, noise};
-use end_to_end::raw::{QUERY, frame, query};
+use super::{MIB, TestServer, Workload, long, noise, short};
+use end_to_end::raw::{QUERY, STARTUP, frame, query};
 use helenus_wire::thrift::{
     Column, ColumnOrSuperColumn, ColumnParent, ConsistencyLevel, Field, Map, Method, Mutation,
     SlicePredicate, SliceRange, args, begin_call, end_message,
@@ -14,6 +14,9 @@ use std::time::Duration;
 
 /// All workloads of this file.
 pub const WORKLOADS: &[Workload] = &[
+    short("long_names", long_names),
+    short("large_types", large_types),
+    long("startup_options", startup_options),
     long("half_frames", half_frames),
     long("many_half_frames", many_half_frames),
     long("bombs", bombs),
@@ -23,6 +26,62 @@ pub const WORKLOADS: &[Workload] = &[
     long("rpc_mutations", rpc_mutations),
     long("rpc_names", rpc_names),
 ];
+
+/// Results whose columns have long names, each another: what is kept of their descriptions is kept by all event loops.
+fn long_names(site: &TestServer) -> Tally {
+    let times = site.times(12, 60);
+    site.clients(4, |client_number, client| {
+        for number in 0..times {
+            let column =
+                |at: usize| format!("key AS \"{:x<60000}\"", format!("{client_number}_{number}_{at}_"));
+            let columns: Vec<String> = (0..30).map(column).collect();
+            client.ask(&format!("SELECT {} FROM system.local", columns.join(", ")), &[]);
+        }
+    })
+}
+
+/// Results of a column whose type has many fields, named again and again, and prepared.
+fn large_types(site: &TestServer) -> Tally {
+    let mut first = site.client();
+    let fields: Vec<String> = (0..200).map(|at| format!("a_field_of_a_type_{at} int")).collect();
+    first.load(&format!("CREATE TYPE k.wide ({})", fields.join(", ")), &[]);
+    first.load("CREATE TABLE k.typed (k int PRIMARY KEY, v frozen<wide>)", &[]);
+    let times = site.times(6, 30);
+    let sum = site.clients(8, |number, client| {
+        for _ in 0..times {
+            let columns = vec!["v"; 1_000 + 100 * number].join(", ");
+            client.ask(&format!("SELECT {columns} FROM k.typed"), &[]);
+        }
+    });
+    first.tally.add(sum);
+    first.tally
+}
+
+/// Connections whose STARTUP has long options, of which none goes further.
+fn startup_options(site: &TestServer) -> Tally {
+    let option = |name: &str, value: &str| {
+        let of = |text: &str| [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat();
+        [of(name), of(value)].concat()
+    };
+    let long = "d".repeat(64_000);
+    let options = [
+        &3_u16.to_be_bytes()[..],
+        &option("CQL_VERSION", "3.0.0"),
+        &option("DRIVER_NAME", &long),
+        &option("DRIVER_VERSION", &long),
+    ];
+    let startup = frame(4, 0, 1, STARTUP, &options.concat());
+    let mut held = Vec::new();
+    for _ in 0..site.times(300, 2000) {
+        let mut socket = TcpStream::connect(site.server.address()).expect("connect");
+        // It may be refused before all has been sent.
+        let _is_all = socket.write_all(&startup);
+        held.push(socket);
+    }
+    site.clients(4, |_, client| {
+        (0..20).for_each(|_| _ = client.ask("SELECT * FROM system.local", &[]));
+    })
+}
 
 /// Sends half of frames of the maximum size.
 fn half_frames(site: &TestServer) -> Tally {

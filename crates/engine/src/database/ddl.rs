@@ -1,14 +1,14 @@
 //! Schema changes: one log record each, without a flush.
 
+use super::schema_memory::{check_memory, table_bytes, types_change};
 use super::shared::Database;
 use super::watching::watched_changes;
 use crate::commitlog::Ticket;
 use crate::error::Error;
-use crate::index::{attach, stored_of, stored_tables};
+use crate::index::{attach, stored_of};
 use crate::journal::Event;
 use crate::schema::{SchemaChange, SchemaDelta, changes_between};
 use crate::table::{TableStore, Tables};
-use helenus_host::account;
 use helenus_model::schema::{Schema, Table};
 use std::sync::Arc;
 
@@ -25,29 +25,6 @@ impl<E> From<Error> for DdlError<E> {
     fn from(error: Error) -> DdlError<E> {
         DdlError::Engine(error)
     }
-}
-
-/// Memory of a table beside its columns, measured: its store, an empty memtable, its rows in `system_schema`.
-const TABLE_BYTES: u64 = 16 << 10;
-
-/// Memory of a column, measured with tables of 8,000.
-const COLUMN_BYTES: u64 = 640;
-
-/// The part of the memory of requests that the schema may take: one in so many.
-const SCHEMA_PART: u64 = 2;
-
-/// Estimated memory of the tables of a schema, in bytes.
-pub(crate) fn schema_bytes(schema: &Schema) -> u64 {
-    stored_tables(schema).map(|(table, _)| table_bytes(&table)).sum()
-}
-
-fn table_bytes(table: &Table) -> u64 {
-    TABLE_BYTES + COLUMN_BYTES * table.columns().count() as u64
-}
-
-fn check_memory(bytes: u64) -> Result<(), Error> {
-    let limit = account::limit() / SCHEMA_PART;
-    if bytes > limit { Err(Error::SchemaTooLarge { bytes, limit }) } else { Ok(()) }
 }
 
 impl Database {
@@ -85,9 +62,16 @@ impl Database {
         next.epoch = present.epoch + 1;
         let delta = SchemaDelta::between(&present, &next);
         let bytes_of = |tables: &[Arc<Table>]| -> u64 {
-            tables.iter().flat_map(stored_of).map(|(table, _)| table_bytes(&table)).sum()
+            tables
+                .iter()
+                .flat_map(stored_of)
+                .map(|(table, _)| table_bytes(&table))
+                .fold(0, u64::saturating_add)
         };
-        let bytes = (memory.bytes() + bytes_of(&delta.come)).saturating_sub(bytes_of(&delta.gone));
+        let (types_come, types_gone) = types_change(&present, &next);
+        let come = bytes_of(&delta.come).saturating_add(types_come);
+        let gone = bytes_of(&delta.gone).saturating_add(types_gone);
+        let bytes = memory.bytes().saturating_add(come).saturating_sub(gone);
         if bytes > memory.bytes() {
             check_memory(bytes)?;
         }

@@ -28,6 +28,7 @@ mod partition_locks;
 mod reading;
 mod replaying;
 mod row_images;
+mod schema_memory;
 mod shared;
 mod status;
 mod timeouts;

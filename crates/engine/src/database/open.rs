@@ -1,7 +1,6 @@
 //! Opens a database: lock, log, schema, tables, replay.
 
 use super::cassandra_node::is_cassandra_node;
-use super::ddl::schema_bytes;
 use super::flush_choice::SEGMENTS_MAX;
 use super::host_id::host_id;
 use super::index_builds::IndexBuilds;
@@ -12,6 +11,7 @@ use super::options::DatabaseOptions;
 use super::own_directory::check_is_own;
 use super::partition_locks::PartitionLocks;
 use super::replaying::Replayer;
+use super::schema_memory::schema_bytes;
 use super::shared::{Database, Shared};
 use super::timeouts::LiveTimeouts;
 use super::watching::Watching;

@@ -12,6 +12,7 @@ mod constant;
 mod cql_type;
 mod date;
 mod decimal;
+mod described;
 mod digits;
 mod duration;
 mod error;
@@ -47,6 +48,7 @@ pub use constant::{Assignment, parse_constant, parse_text, preferred_type, test_
 pub use cql_type::{CqlType, TYPE_DEPTH_MAX, TYPE_PARTS_MAX, UserType};
 pub(crate) use decimal::Parts as DecimalParts;
 pub use decimal::decimals_need_power;
+pub use described::described_bytes;
 pub use digits::write_integer;
 pub use duration::{Duration, DurationTextError};
 pub use error::{ConstantKind, TypeError};

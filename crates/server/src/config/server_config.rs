@@ -678,8 +678,12 @@ impl<'a> Read<'a> {
         let per_address = self.size("native_transport_max_request_data_in_flight_per_ip");
         let largest = limits.message_bytes_max.max(limits.frame_bytes_max);
         limits.in_flight_bytes_max = in_flight.unwrap_or(limits.in_flight_bytes_max.max(largest));
-        limits.in_flight_bytes_max_per_address =
-            per_address.unwrap_or(limits.in_flight_bytes_max_per_address.max(largest));
+        limits.in_flight_bytes_max_per_address = per_address.unwrap_or_else(|| {
+            Limits::of_one_address(
+                limits.in_flight_bytes_max_per_address.max(largest),
+                limits.in_flight_bytes_max,
+            )
+        });
         for (second, bytes) in [
             ("native_transport_max_request_data_in_flight", in_flight),
             ("native_transport_max_request_data_in_flight_per_ip", per_address),

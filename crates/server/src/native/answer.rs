@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::audited::Audited;
-use super::columns::{ColumnsCache, specs};
+use super::columns::{ColumnsCache, description_bytes, specs};
 use super::errors::{error_message, schema_change};
 use super::job::LARGE_BODY_BYTES;
 use super::rows::{Known, RowsAnswer, Unfinished, insert_warnings};
@@ -465,6 +465,10 @@ impl<'a> RequestInProgress<'a> {
         let Caller { backend, identity, may_block, .. } = *self.caller;
         backend.check_session(identity, may_block)?;
         let prepared = backend.prepare(prepare.query, keyspace, identity)?;
+        let of_result = prepared.columns.as_ref().map_or(0, |columns| description_bytes(&columns.columns));
+        // Encoded, and in a frame.
+        let described = 2 * description_bytes(&prepared.markers).saturating_add(of_result);
+        account::grow(described).map_err(CqlError::from)?;
         let variables = specs(&prepared.markers);
         let result = prepared.columns.as_ref().map(|columns| specs(&columns.columns)).unwrap_or_default();
         let id = prepared.columns.as_ref().map_or(EMPTY_METADATA_ID, |columns| columns.id);

@@ -6,11 +6,17 @@
 use std::sync::Arc;
 
 use helenus_cql::backend::{ResultColumn, ResultColumns};
+use helenus_host::account::{self, Refusal};
+use helenus_model::types::described_bytes;
 use helenus_wire::native::{ColumnSpec, EncodedColumns, Version};
 
 /// Slots of the table: the number of results in use at once on one event loop. When two share a slot, they are encoded
 /// anew.
 const PLACES: usize = 256;
+
+/// The longest description that is kept, and asks for no memory of its own: all places of an event loop have at most 4 MiB, and a
+/// description is longer than the columns that are kept with it. A longer one is encoded for each answer.
+const KEPT_BYTES_MAX: usize = 16 << 10;
 
 /// Converts columns to the wire crate's form.
 pub(super) fn specs(columns: &[ResultColumn]) -> Vec<ColumnSpec> {
@@ -28,11 +34,27 @@ pub(super) fn specs(columns: &[ResultColumn]) -> Vec<ColumnSpec> {
 #[derive(Default)]
 pub(super) struct ColumnsCache {
     places: Vec<Option<(Arc<ResultColumns>, Version, EncodedColumns)>>,
+    /// A description that is too long to be kept, until its answer is written.
+    long: Option<EncodedColumns>,
+}
+
+/// The bytes of the description of columns, at most.
+pub(super) fn description_bytes(columns: &[ResultColumn]) -> usize {
+    let names =
+        columns.iter().map(|column| 6 + column.keyspace.len() + column.table.len() + column.name.len());
+    names.sum::<usize>().saturating_add(described_bytes(columns.iter().map(|column| &column.ty)))
 }
 
 impl ColumnsCache {
     /// The encoded form of `columns` for clients of `version`.
-    pub fn get(&mut self, columns: &Arc<ResultColumns>, version: Version) -> &EncodedColumns {
+    ///
+    /// # Errors
+    /// It is long, and there is no memory for it and its copy in the answer.
+    pub fn get(
+        &mut self,
+        columns: &Arc<ResultColumns>,
+        version: Version,
+    ) -> Result<&EncodedColumns, Refusal> {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
         }
@@ -45,10 +67,20 @@ impl ColumnsCache {
             .is_some_and(|(kept, kept_version, _)| Arc::ptr_eq(kept, columns) && *kept_version == version);
         if !found {
             *place = None;
+            let bytes = description_bytes(&columns.columns);
+            if bytes > KEPT_BYTES_MAX {
+                account::grow(2 * bytes)?;
+                return Ok(self.long.insert(EncodedColumns::new(&specs(&columns.columns), version)));
+            }
         }
         let (_, _, encoded) = place.get_or_insert_with(|| {
             (Arc::clone(columns), version, EncodedColumns::new(&specs(&columns.columns), version))
         });
-        encoded
+        Ok(encoded)
+    }
+
+    /// Drops a description that is not kept.
+    pub fn forget_long(&mut self) {
+        self.long = None;
     }
 }

@@ -418,9 +418,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.requests.closing {
             return;
         }
-        if self.requests.session.stage != Stage::Ready
-            && self.reservation_wanted().is_some_and(|bytes| bytes > BEFORE_LOGIN_BYTES_MAX)
-        {
+        let is_long = || {
+            self.kept.len() as u64 > BEFORE_LOGIN_BYTES_MAX
+                || self.reservation_wanted().is_some_and(|bytes| bytes > BEFORE_LOGIN_BYTES_MAX)
+        };
+        if self.requests.session.stage != Stage::Ready && is_long() {
             self.refuse_long_frame();
         } else if self.reservation.is_some() && self.deadlines.is_frame_late(context) {
             self.refuse_slow_frame();

@@ -14,8 +14,11 @@ use crate::connection_budget::ConnectionBudget;
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// The longest message before STARTUP and the login, which have a name, a password and some options: as it arrives, and as it
-/// is once it is decompressed. After the login, the longest decompressed body of a request that is not for the backend.
-pub(super) const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
+/// is once it is decompressed. So short that it needs no room among the requests in flight, which strangers would take from clients.
+pub(super) const BEFORE_LOGIN_BYTES_MAX: u64 = 4 << 10;
+
+/// The longest decompressed body, after the login, of a request that is not for the backend.
+pub(super) const SMALL_REQUEST_BYTES_MAX: u64 = 128 << 10;
 
 /// The limits of the native protocol's server, filled in from the configuration.
 #[derive(Clone, Debug)]
@@ -79,8 +82,14 @@ pub struct Limits {
 const DISK_THREAD_BYTES: u64 = 16 << 20;
 
 impl Limits {
+    /// The bytes in flight of one address: a quarter of all stays for others. A larger message is taken when nothing else is in flight.
+    pub(crate) fn of_one_address(wanted: u64, all: u64) -> u64 {
+        wanted.min(all - all / 4)
+    }
+
     /// Cassandra's defaults where there are any, with `memory_bytes` in place of the heap: a tenth of it for requests
-    /// in flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than the largest frame.
+    /// in flight, a fortieth for those of one address (`DatabaseDescriptor`), but never less than the largest frame, and for one address
+    /// never all.
     pub fn for_memory(memory_bytes: u64, event_loops: usize) -> Limits {
         let frame_bytes_max = helenus_wire::native::DEFAULT_MAX_FRAME;
         Limits {
@@ -88,7 +97,10 @@ impl Limits {
             frame_bytes_max,
             message_bytes_max: frame_bytes_max,
             in_flight_bytes_max: (memory_bytes / 10).max(frame_bytes_max),
-            in_flight_bytes_max_per_address: (memory_bytes / 40).max(frame_bytes_max),
+            in_flight_bytes_max_per_address: Limits::of_one_address(
+                (memory_bytes / 40).max(frame_bytes_max),
+                (memory_bytes / 10).max(frame_bytes_max),
+            ),
             connections_max: None,
             connections_max_per_address: None,
             throws_on_overload: false,

@@ -16,8 +16,10 @@ use super::clients::ClientFacts;
 use super::job::Finished;
 use crate::connection_budget::Newcomer;
 
-/// Most events kept for a client that does not read. With more, its connection is closed, because it would miss some.
+/// Most events kept for a client that does not read, and the bytes of their names. With more, its connection is closed, because it would
+/// miss some. Clients share the events, so the bytes are those of one client, however many there are.
 const EVENTS_MAX: usize = 4096;
+const EVENTS_BYTES_MAX: usize = 1 << 20;
 
 /// The messages left for a connection.
 #[derive(Default)]
@@ -26,6 +28,12 @@ pub(super) struct Messages {
     pub finished: Vec<Finished>,
     /// Schema changes, if the connection registered for them.
     pub events: Vec<Arc<SchemaChange>>,
+    /// The bytes of their names.
+    events_bytes: usize,
+}
+
+fn event_bytes(change: &SchemaChange) -> usize {
+    change.keyspace.len() + change.name.as_ref().map_or(0, |name| name.len())
 }
 
 /// The number of requests of a connection.
@@ -136,8 +144,10 @@ impl Mailbox {
             return;
         }
         let mut messages = self.messages.lock();
-        if messages.events.len() < EVENTS_MAX {
+        let bytes = messages.events_bytes + event_bytes(change);
+        if messages.events.len() < EVENTS_MAX && bytes <= EVENTS_BYTES_MAX {
             messages.events.push(Arc::clone(change));
+            messages.events_bytes = bytes;
         } else {
             self.overrun.store(true, Ordering::Release);
         }
@@ -146,12 +156,19 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Takes the messages, if there are any.
-    pub fn take(&self) -> Option<Messages> {
+    /// Takes the messages, if there are any; without the events if its client has much to read already: encoded, they are each client's own.
+    pub fn take(&self, with_events: bool) -> Option<Messages> {
         if !self.has_messages.swap(false, Ordering::AcqRel) {
             return None;
         }
-        Some(std::mem::take(&mut *self.messages.lock()))
+        let mut kept = self.messages.lock();
+        let mut taken = std::mem::take(&mut *kept);
+        if !with_events && !taken.events.is_empty() {
+            kept.events = std::mem::take(&mut taken.events);
+            kept.events_bytes = taken.events_bytes;
+            self.has_messages.store(true, Ordering::Release);
+        }
+        Some(taken)
     }
 }
 

@@ -22,7 +22,7 @@ use super::errors::{log_failed, schema_change, timed_out};
 use super::event_loops::Shared;
 use super::in_flight::{ConnectionShare, Reservation};
 use super::job::{Finished, Job, LARGE_BODY_BYTES};
-use super::limits::{BEFORE_LOGIN_BYTES_MAX, TICK};
+use super::limits::{BEFORE_LOGIN_BYTES_MAX, SMALL_REQUEST_BYTES_MAX, TICK};
 use super::login_job::{LoginJob, note_refusal};
 use super::mailbox::Mailbox;
 use super::output::Output;
@@ -177,8 +177,7 @@ impl Requests {
         }
         facts.version = version as u8;
         facts.needs_login = self.session.stage == Stage::Authenticating;
-        facts.options =
-            startup.options.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        facts.options = shown_options(startup);
     }
 
     /// Serves one request.
@@ -187,6 +186,9 @@ impl Requests {
         self.login_runs &= self.in_flight_count() > 0;
         self.mailbox.count_request(header.opcode);
         let mut head = ResponseHead::new(header.version, header.stream);
+        if self.session.stage != Stage::Ready && u64::from(header.length) > BEFORE_LOGIN_BYTES_MAX {
+            return self.refuse_long_stranger(&head, scratch);
+        }
         if self.session.stage == Stage::Initial {
             if let Err(message) = self.session.admit(header.opcode) {
                 self.put(&Outgoing::Error(&message), &head, &mut scratch.tools);
@@ -212,10 +214,7 @@ impl Requests {
             None => Ok(envelope.body),
         };
         if self.session.stage != Stage::Ready && matches!(body, Err(WireError::UnfoldsTooBig { .. })) {
-            let error = WireError::TooLongBeforeLogin { bytes_max: BEFORE_LOGIN_BYTES_MAX };
-            self.put(&Outgoing::Error(&ErrorMessage::from(&error)), &head, tools);
-            self.closing = true;
-            return Handled::Answered;
+            return self.refuse_long_stranger(&head, scratch);
         }
         let decoded = body
             .and_then(|body| Ok((decode_request(header.version, header.opcode, header.flags, body)?, body)));
@@ -261,12 +260,24 @@ impl Requests {
         Handled::Answered
     }
 
+    /// Ends a connection that sends a message before its login that no login needs.
+    #[cold]
+    fn refuse_long_stranger(&mut self, head: &ResponseHead<'static>, scratch: &mut Scratch) -> Handled {
+        let error = WireError::TooLongBeforeLogin { bytes_max: BEFORE_LOGIN_BYTES_MAX };
+        self.put(&Outgoing::Error(&ErrorMessage::from(&error)), head, &mut scratch.tools);
+        self.closing = true;
+        Handled::Answered
+    }
+
     /// The most bytes to which a body may decompress. Only a request for the backend may be long, and only after the login: until
     /// then a client is a stranger, and the server must not hold more of it than it has sent.
     fn decompressed_bytes_max(&self, opcode: Opcode) -> u64 {
         let bytes_max = self.shared.limits.frame_bytes_max;
-        let may_be_long = self.session.stage == Stage::Ready && is_for_backend(opcode);
-        if may_be_long { bytes_max } else { bytes_max.min(BEFORE_LOGIN_BYTES_MAX) }
+        match self.session.stage == Stage::Ready {
+            true if is_for_backend(opcode) => bytes_max,
+            true => bytes_max.min(SMALL_REQUEST_BYTES_MAX),
+            false => bytes_max.min(BEFORE_LOGIN_BYTES_MAX),
+        }
     }
 
     /// Whether a request must run where it may wait for memory: its body is large, or decompresses to a large one.
@@ -515,7 +526,7 @@ impl Requests {
 
     /// Takes the messages of other threads: answers of the disk pool, and events.
     pub fn take_messages(&mut self, scratch: &mut Scratch) {
-        let Some(messages) = self.mailbox.take() else {
+        let Some(messages) = self.mailbox.take(!self.output.is_full()) else {
             return;
         };
         for finished in messages.finished {
@@ -669,4 +680,15 @@ impl Drop for Requests {
     fn drop(&mut self) {
         self.mailbox.gone.store(true, Ordering::Release);
     }
+}
+
+/// The options of a STARTUP that `system_views.clients` shows: so many, and so much of each, that a connection keeps little of what it
+/// was sent before a login.
+fn shown_options(startup: &Startup<'_>) -> Vec<(String, String)> {
+    const OPTIONS_MAX: usize = 16;
+    const KEY_BYTES_MAX: usize = 64;
+    const VALUE_BYTES_MAX: usize = 256;
+    let short = startup.options.iter().filter(|(key, _)| key.len() <= KEY_BYTES_MAX);
+    let cut = |value: &str| value[..value.floor_char_boundary(VALUE_BYTES_MAX)].to_owned();
+    short.take(OPTIONS_MAX).map(|(key, value)| (key.to_owned(), cut(value))).collect()
 }

@@ -42,6 +42,8 @@ pub(super) struct RowsAnswer<'b> {
     known: Known<'b>,
     /// Whether `columns` was called again with other columns.
     torn: bool,
+    /// There is no memory for the description of the columns.
+    refused: Option<Refusal>,
 }
 
 impl<'b> RowsAnswer<'b> {
@@ -52,7 +54,7 @@ impl<'b> RowsAnswer<'b> {
         head: ResponseHead<'static>,
         known: Known<'b>,
     ) -> Self {
-        RowsAnswer { out: Some(out), writer: None, cache, head, known, torn: false }
+        RowsAnswer { out: Some(out), writer: None, cache, head, known, torn: false, refused: None }
     }
 
     /// Ends the answer. `columns` are those of the outcome, for a result that had no rows.
@@ -63,6 +65,9 @@ impl<'b> RowsAnswer<'b> {
         codec: Option<&mut BodyCodec>,
     ) -> Result<(), Unfinished> {
         self.columns(columns);
+        if let Some(refusal) = self.refused {
+            return Err(Unfinished::NoMemory(refusal));
+        }
         let Some((mut writer, _)) = self.writer.filter(|_| !self.torn) else { return Err(Unfinished::Torn) };
         let state_bytes = paging_state.map_or(0, |state| 4 + state.len());
         account::reserve(writer.buffer(), state_bytes).map_err(Unfinished::NoMemory)?;
@@ -101,7 +106,13 @@ impl RowsOut for RowsAnswer<'_> {
             self.torn |= !self.writer.as_ref().is_some_and(|(_, kept)| same(kept));
             return;
         };
-        let encoded = self.cache.get(columns, self.head.version);
+        let encoded = match self.cache.get(columns, self.head.version) {
+            Ok(encoded) => encoded,
+            Err(refusal) => {
+                (self.out, self.refused) = (Some(out), Some(refusal));
+                return;
+            }
+        };
         let (skip, changed_id) = match self.known {
             Known::Nothing => (false, None),
             Known::Skip => (true, None),
@@ -111,6 +122,7 @@ impl RowsOut for RowsAnswer<'_> {
         };
         let metadata = RowsMetadata { columns: ColumnSource::Encoded(encoded), skip, changed_id };
         self.writer = Some((RowsWriter::begin(out, &self.head, &metadata, None), Arc::clone(columns)));
+        self.cache.forget_long();
     }
 
     #[inline]
@@ -141,9 +153,10 @@ impl RowsOut for RowsAnswer<'_> {
     }
 
     fn make_room(&mut self, bytes: usize) -> Result<(), Refusal> {
-        match &mut self.writer {
-            Some((writer, _)) => account::reserve(writer.buffer(), bytes + CELL_BYTES),
-            None => account::grow(bytes),
+        match (&mut self.writer, self.refused) {
+            (Some((writer, _)), _) => account::reserve(writer.buffer(), bytes + CELL_BYTES),
+            (None, Some(refusal)) => Err(refusal),
+            (None, None) => account::grow(bytes),
         }
     }
 

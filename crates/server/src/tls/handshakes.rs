@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use helenus_host::{Host, Next, TaskHandle, Worker};
+use helenus_host::{Host, Next, TaskHandle, Worker, account};
 use helenus_tls::rustls::ServerConnection;
 use helenus_tls::{Policy, ServerTls};
 use tokio::net::TcpStream;
@@ -22,12 +22,15 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::stream::Secured;
+use super::stream::{HANDSHAKE_BYTES, Secured};
 
 /// The first byte of a TLS record of a handshake.
 const HANDSHAKE: u8 = 22;
-/// The most handshakes at a time. Each may hold 64 KiB of a client's messages.
+/// The most handshakes at a time, while there is much memory.
 const HANDSHAKES_MAX: usize = 512;
+/// The part of the memory of requests that handshakes may take: one in so many. Beyond it the oldest is closed, so that those that go no
+/// further do not keep the others out.
+const HANDSHAKES_PART: u64 = 8;
 /// Connections on their way to the thread. One that finds this queue full is closed.
 const QUEUE_MAX: usize = 1024;
 /// How long a refused client may take to read why.
@@ -93,6 +96,12 @@ impl Worker for HandshakeThread {
     }
 }
 
+/// The most handshakes at a time.
+fn handshakes_max() -> usize {
+    let in_memory = account::limit() / HANDSHAKES_PART / HANDSHAKE_BYTES;
+    usize::try_from(in_memory).unwrap_or(HANDSHAKES_MAX).clamp(1, HANDSHAKES_MAX)
+}
+
 async fn run(mut arriving: mpsc::Receiver<Begun>, tls: Arc<ServerTls>, time_max: Duration) {
     let mut handshakes = JoinSet::new();
     // The oldest first; some of them may have ended.
@@ -103,13 +112,14 @@ async fn run(mut arriving: mpsc::Receiver<Begun>, tls: Arc<ServerTls>, time_max:
             Some(_) = handshakes.join_next(), if !handshakes.is_empty() => continue,
         };
         let Some(Begun { socket, candidate }) = begun else { return };
+        let handshakes_max = handshakes_max();
         while ages.front().is_some_and(AbortHandle::is_finished) {
             ages.pop_front();
         }
-        if ages.len() >= HANDSHAKES_MAX {
+        if ages.len() >= handshakes_max {
             ages.retain(|age| !age.is_finished());
         }
-        if ages.len() >= HANDSHAKES_MAX
+        if ages.len() >= handshakes_max
             && let Some(oldest) = ages.pop_front()
         {
             oldest.abort();

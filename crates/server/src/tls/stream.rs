@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// The memory of a handshake: the messages of both sides, with their certificates.
-const HANDSHAKE_BYTES: u64 = 48 << 10;
+pub(super) const HANDSHAKE_BYTES: u64 = 48 << 10;
 /// The memory of a session without bytes on their way: 8 KiB as measured, keys and the client's certificates included, and a
 /// half more.
 const SESSION_BYTES: u64 = 12 << 10;

@@ -3,9 +3,31 @@
 use super::selected::{JsonColumns, RowValue, Selected};
 use super::source::Source;
 use crate::answer::{ResultColumn, ResultColumns};
+use crate::error::{CqlError, Result};
+use helenus_engine::account;
 use helenus_model::schema::Table;
-use helenus_model::types::write_json_string;
+use helenus_model::types::{described_bytes, write_json_string};
 use std::sync::Arc;
+
+/// The most bytes by which the columns of a result are described.
+const DESCRIPTION_BYTES_MAX: usize = 16 << 20;
+
+/// Refuses a result whose columns cannot be described within bounds, and asks for the memory of one that can. A short text may name a
+/// column of a type with many fields again and again.
+///
+/// # Errors
+/// The description is too long; there is no memory for it.
+pub(super) fn check_description(columns: &[ResultColumn]) -> Result<()> {
+    let names: usize = columns.iter().map(|column| 2 + column.name.len()).sum();
+    let bytes = names.saturating_add(described_bytes(columns.iter().map(|column| &column.ty)));
+    if bytes > DESCRIPTION_BYTES_MAX {
+        return Err(CqlError::Invalid(format!(
+            "The columns of this result, with the fields of their types, take more than {} MiB to describe: select fewer of them",
+            DESCRIPTION_BYTES_MAX >> 20
+        )));
+    }
+    Ok(account::grow(bytes)?)
+}
 
 /// Makes the metadata of columns with their protocol v5 id: the MD5 of names and type classes
 /// (`ResultSet.ResultMetadata.computeResultMetadataId`). For a column whose index satisfies `is_reversed` the class of

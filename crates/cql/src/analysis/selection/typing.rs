@@ -4,7 +4,7 @@ use super::node::{
     Entry, Finder, Node, element_text, element_type, field_of, is_collection, native_function, slice_text,
     time_type,
 };
-use super::result::{is_reversed, json_columns, result_columns};
+use super::result::{check_description, is_reversed, json_columns, result_columns};
 use super::selected::{AggregateCall, RowValue, Selected, Selection, TermUse, TimePath};
 use super::source::Source;
 use crate::analysis::{Markers, Receiver, Scope, Term, native_type, term_text};
@@ -88,6 +88,7 @@ impl Selection {
             Some(_) => described.into_iter().take(1).map(as_json).collect(),
             None => described,
         };
+        check_description(&described)?;
         let result =
             result_columns(described, |number| json.is_none() && is_reversed(&columns[number], table));
         let Typing { terms, aggregates, used, .. } = typing;
