@@ -87,12 +87,11 @@ fn without_end_to_end() -> Result<Tests, String> {
         "clippy",
         &mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     )?;
-    let tests =
-        step(
-            "unit tests",
-            // One run shows everything that fails.
-            &mut cargo(&["test", "--workspace", "--exclude", "end-to-end", "--locked", "--no-fail-fast"]),
-        )?;
+    let tests = step(
+        "unit tests",
+        // One run shows everything that fails.
+        &mut cargo(&["test", "--workspace", "--exclude", "end-to-end", "--locked", "--no-fail-fast"]),
+    )?;
     step(
         "documentation",
         cargo(&["doc", "--workspace", "--no-deps", "--locked"])

@@ -4,7 +4,8 @@ use crate::error::MoveError;
 use crate::front::Front;
 use crate::state::{MoveState, StateFile};
 
-/// Lets clients be served here, without asking the target. A crash before the state is removed leaves the truth at the target.
+/// Lets clients be served here, without asking the target, and ends the move. A crash before the state says so leaves the truth at the
+/// target. After it the file stays until what the move has set of its tables is set back (`Mover::finish`), by the next start at the latest.
 ///
 /// # Errors
 /// It cannot be done; clients are served by the target as before, if it answers.
@@ -13,10 +14,11 @@ pub(crate) fn serve_without_target(
     file: &StateFile,
     state: &MoveState,
 ) -> Result<(), MoveError> {
-    if let Err(error) = file.remove() {
-        // It may be gone from the disk in spite of the error: then the disk decides what is true.
+    let ended = MoveState { cut: None, is_ended: true, ..state.clone() };
+    if let Err(error) = file.write(&ended) {
+        // It may be on the disk in spite of the error: then the file decides what is true.
         let restored = file.write(state);
-        if restored.is_ok() || !matches!(file.read(), Ok(None)) {
+        if restored.is_ok() || !matches!(file.read(), Ok(Some(found)) if found.is_ended) {
             return Err(error);
         }
     }
