@@ -16,8 +16,9 @@ use helenus_host::real;
 use helenus_model::schema::Table;
 use helenus_model::types::CqlType;
 use helenus_wire::native::{
-    ColumnSource, ColumnSpec, Direction, EnvelopeReader, ErrorCode, ErrorMessage, Outgoing, Prepared, Put,
-    QueryParameters, Request, ResponseHead, RowsMetadata, RowsWriter, StatementRef, Version, decode_request,
+    ColumnSource, ColumnSpec, Consistency, Direction, EnvelopeReader, ErrorCode, ErrorMessage, Outgoing,
+    Prepared, Put, QueryParameters, Request, ResponseHead, RowsMetadata, RowsWriter, StatementRef, Version,
+    decode_request,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
@@ -30,6 +31,7 @@ use tokio::sync::{Semaphore, watch};
 pub(crate) struct Asked {
     pub(crate) text: String,
     pub(crate) values: Vec<Option<Vec<u8>>>,
+    pub(crate) consistency: Consistency,
     pub(crate) is_prepare: bool,
 }
 
@@ -50,6 +52,8 @@ pub(crate) enum Answer {
 
 /// Answers a statement. `None`: as a node without tables of users does, which takes every write.
 type Script = Arc<Mutex<dyn FnMut(&Asked) -> Option<Answer> + Send>>;
+/// The texts of prepared statements, by their ids, on all connections.
+type Texts = Arc<Mutex<HashMap<[u8; 16], String>>>;
 
 /// A move to a target that answers by a script. Its tables are those of the keyspace `ks`.
 pub(crate) struct ScriptedMove {
@@ -166,24 +170,25 @@ fn run(backend: &LocalBackend, text: &str) {
 async fn listen(script: Script) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
+    let prepared = Texts::default();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(serve(socket, Arc::clone(&script)));
+            tokio::spawn(serve(socket, Arc::clone(&script), Arc::clone(&prepared)));
         }
     });
     address
 }
 
-async fn serve(mut socket: TcpStream, script: Script) {
+async fn serve(mut socket: TcpStream, script: Script, prepared: Texts) {
     let reader = EnvelopeReader { from: Direction::Request, connection: None, max_frame: 64 << 20 };
-    let (mut input, mut prepared) = (Vec::new(), HashMap::new());
+    let mut input = Vec::new();
     loop {
         let mut output = Vec::new();
         while let Some(envelope) = reader.read(&input).unwrap() {
             let (header, size) = (envelope.header, envelope.size());
             let head = ResponseHead::new(Version::V4, header.stream);
             let request = decode_request(header.version, header.opcode, header.flags, envelope.body).unwrap();
-            let answer = answer(&request.request, header.version, (&script, &mut prepared));
+            let answer = answer(&request.request, header.version, (&script, &prepared));
             answer.put(&head, &mut output);
             input.drain(..size);
         }
@@ -243,19 +248,16 @@ impl Said {
     }
 }
 
-fn answer(
-    request: &Request<'_>,
-    version: Version,
-    (script, prepared): (&Script, &mut HashMap<[u8; 16], String>),
-) -> Said {
+fn answer(request: &Request<'_>, version: Version, (script, prepared): (&Script, &Texts)) -> Said {
     let values = |parameters: &QueryParameters<'_>| -> Vec<Option<Vec<u8>>> {
         parameters.values.iter().map(|(_, value)| value.bytes().map(<[u8]>::to_vec)).collect()
     };
-    let ask = |text: &str, values: Vec<Option<Vec<u8>>>, is_prepare: bool| {
-        script.lock()(&Asked { text: text.to_owned(), values, is_prepare })
+    let ask = |text: &str, values: Vec<Option<Vec<u8>>>, level: Option<Consistency>| {
+        let (consistency, is_prepare) = (level.unwrap_or(Consistency::Any), level.is_none());
+        script.lock()(&Asked { text: text.to_owned(), values, consistency, is_prepare })
     };
-    let text_of = |prepared: &HashMap<[u8; 16], String>, id: &[u8]| {
-        id.try_into().ok().and_then(|id: [u8; 16]| prepared.get(&id).cloned()).unwrap_or_default()
+    let text_of = |id: &[u8]| {
+        id.try_into().ok().and_then(|id: [u8; 16]| prepared.lock().get(&id).cloned()).unwrap_or_default()
     };
     match request {
         Request::Startup(_) if version > Version::V4 => {
@@ -264,22 +266,23 @@ fn answer(
         }
         Request::Startup(_) | Request::Register(_) => Said::Ready,
         Request::Options => Said::Supported,
-        Request::Prepare(prepare) => match ask(prepare.query, Vec::new(), true) {
+        Request::Prepare(prepare) => match ask(prepare.query, Vec::new(), None) {
             Some(answer) => Said::Answer(answer),
             None => {
-                let mut id = [0; 16];
-                id[..8].copy_from_slice(&(prepared.len() as u64).to_be_bytes());
+                let mut prepared = prepared.lock();
+                let known = prepared.iter().find(|(_, text)| *text == prepare.query).map(|(id, _)| *id);
+                let id = known.unwrap_or((prepared.len() as u128).to_be_bytes());
                 prepared.insert(id, prepare.query.to_owned());
                 Said::Prepared(id)
             }
         },
         Request::Query(query) => {
-            let answer = ask(query.query, values(&query.parameters), false);
+            let answer = ask(query.query, values(&query.parameters), Some(query.parameters.consistency));
             Said::Answer(answer.unwrap_or_else(|| of_node(query.query)))
         }
         Request::Execute(execute) => {
-            let text = text_of(prepared, execute.id);
-            let answer = ask(&text, values(&execute.parameters), false);
+            let text = text_of(execute.id);
+            let answer = ask(&text, values(&execute.parameters), Some(execute.parameters.consistency));
             Said::Answer(answer.unwrap_or_else(|| of_node(&text)))
         }
         Request::Batch(batch) => {
@@ -287,10 +290,10 @@ fn answer(
             for statement in batch.statements.iter() {
                 let text = match statement.statement {
                     StatementRef::Query(text) => text.to_owned(),
-                    StatementRef::Prepared(id) => text_of(prepared, id),
+                    StatementRef::Prepared(id) => text_of(id),
                 };
                 let values = statement.values.iter().map(|(_, value)| value.bytes().map(<[u8]>::to_vec));
-                match ask(&text, values.collect(), false) {
+                match ask(&text, values.collect(), Some(batch.parameters.consistency)) {
                     None | Some(Answer::Void) => {}
                     Some(other) => said = other,
                 }
