@@ -71,3 +71,35 @@ pub(crate) async fn flags(
     let words = Elements::of_list(set.unwrap_or_default()).flatten();
     Ok(Some(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted_target::{Answer, ScriptedMove};
+    use helenus_model::types::CqlType;
+    use helenus_wire::native::{ErrorCode, ErrorMessage};
+
+    #[tokio::test]
+    async fn a_node_that_fails_for_a_moment_is_asked_again_for_the_form_of_a_table() {
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a int)",
+        ];
+        let mut failures = vec![ErrorCode::Unauthorized, ErrorCode::Overloaded, ErrorCode::IsBootstrapping];
+        let of = ScriptedMove::new(&create, move |asked| {
+            asked.text.starts_with("SELECT flags").then(|| match failures.pop() {
+                Some(code) => Answer::Error(ErrorMessage::plain(code, "no")),
+                None => Answer::Rows(
+                    vec![("flags", CqlType::Set { element: Arc::new(CqlType::Text), frozen: false })],
+                    Vec::new(),
+                ),
+            })
+        });
+        let of = of.await;
+        let (cluster, table) = (&of.context.target.cluster, of.table("t"));
+        // What does not pass is not asked again.
+        let error = as_there(cluster, &table).await.unwrap_err();
+        assert_eq!(error.server().map(|error| error.detail.code()), Some(ErrorCode::Unauthorized));
+        assert!(Arc::ptr_eq(&as_there(cluster, &table).await.unwrap(), &table));
+    }
+}

@@ -396,3 +396,6 @@ pub(crate) fn set_cdc(backend: &LocalBackend, table: &Table, cdc: bool) -> Resul
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

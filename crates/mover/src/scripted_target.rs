@@ -47,7 +47,6 @@ pub(crate) enum Answer {
     /// The columns, and the cells of each row.
     Rows(Vec<(&'static str, CqlType)>, Vec<Vec<Option<Vec<u8>>>>),
     Error(ErrorMessage),
-    Silence,
 }
 
 /// Answers a statement. `None`: as a node without tables of users does, which takes every write.
@@ -221,7 +220,6 @@ impl Said {
             })),
             Said::Answer(Answer::Void) => say(Outgoing::Void),
             Said::Answer(Answer::Error(error)) => say(Outgoing::Error(&error)),
-            Said::Answer(Answer::Silence) => {}
             Said::Answer(Answer::Rows(columns, rows)) => {
                 let spec = |(name, ty): (&str, CqlType)| ColumnSpec {
                     keyspace: "k".into(),

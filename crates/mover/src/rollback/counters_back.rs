@@ -146,3 +146,35 @@ fn apply(backend: &LocalBackend, table: &Table, changes: &[Change], is_trial: bo
     }
     tickets.into_iter().try_for_each(|ticket| Ok(ticket.wait()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted_target::ScriptedMove;
+
+    #[tokio::test]
+    async fn a_trial_checks_the_writes_of_counters_and_makes_none() {
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a counter)",
+            "UPDATE ks.t SET a = a + 7 WHERE k = 1",
+        ];
+        let of = ScriptedMove::new(&create, |_| None).await;
+        let (backend, table) = (&of.context.backend, of.table("t"));
+        let name = RowName { key: 1_i32.to_be_bytes().to_vec(), clustering: Some(Vec::new()) };
+        let column = table.regulars[0].id;
+        let count = || counts(crate::remote::read_local(backend.database(), &table, &name).unwrap().as_ref());
+        let change = |adds: Vec<(ColumnId, i64)>, is_row_gone: bool| {
+            let gone = if is_row_gone { vec![column] } else { Vec::new() };
+            [Change { name: name.clone(), adds, gone, is_row_gone }]
+        };
+        for change in [change(vec![(column, 5)], false), change(Vec::new(), true)] {
+            apply(backend, &table, &change, true).unwrap();
+            assert_eq!(count(), [(column, 7)]);
+        }
+        apply(backend, &table, &change(vec![(column, 5)], false), false).unwrap();
+        assert_eq!(count(), [(column, 12)]);
+        of.run("DROP TABLE ks.t");
+        assert!(apply(backend, &table, &change(vec![(column, 5)], false), true).is_err());
+    }
+}

@@ -29,3 +29,39 @@ pub(crate) fn serve_without_target(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::double::FrontDouble;
+    use crate::mover::Mover;
+    use crate::scripted_target::ScriptedMove;
+    use crate::state::Cut;
+    use std::sync::Arc;
+
+    /// The server is killed right after clients are served here again: the next start sets back what the move has set.
+    #[tokio::test]
+    async fn what_a_move_has_set_is_set_back_though_the_server_is_killed_as_the_move_ends() {
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a int) WITH cdc = true",
+        ];
+        let of = ScriptedMove::new(&create, |_| None).await;
+        let (file, front) = (&of.context.file, Arc::new(FrontDouble::default()));
+        of.with_table(|table| table.sets_cdc = true);
+        let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
+        let state = MoveState { cut, ..of.context.state.lock().clone() };
+        file.write(&state).unwrap();
+        front.0.lock().fails = Some("to_local");
+        assert!(serve_without_target(&*front, file, &state).is_err());
+        assert_eq!(file.read().unwrap().unwrap().cut, cut);
+        front.0.lock().fails = None;
+        serve_without_target(&*front, file, &state).unwrap();
+        assert!(of.table("t").options.cdc);
+        let (backend, folder) = (Arc::clone(&of.context.backend), of.folder.path().to_owned());
+        let opening = move || drop(Mover::open(&backend, Some(&folder), front));
+        tokio::task::spawn_blocking(opening).await.unwrap();
+        assert!(!of.table("t").options.cdc);
+        assert!(file.read().unwrap().is_none());
+    }
+}

@@ -277,3 +277,6 @@ fn elements<'r>(row: &'r SeenRow, name: &ListName, here_us: i64) -> (Vec<Element
     let newest_us = elements.iter().map(|of| of.1.map_or(here_us, |times| times.timestamp_us)).max();
     (elements, newest_us)
 }
+
+#[cfg(test)]
+mod tests;
