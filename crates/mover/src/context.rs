@@ -6,7 +6,7 @@ use crate::error::MoveError;
 use crate::row_locks::{RowLock, RowLocks};
 use crate::source::RowName;
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::{AGREEMENT, Target};
+use crate::target::{AGREEMENT, SETTLE, Target};
 use crate::threads::Threads;
 use crate::waiting::Waiting;
 use helenus_cql::LocalBackend;
@@ -109,7 +109,8 @@ impl Context {
     /// # Errors
     /// As `Target::truncate`.
     pub(crate) async fn truncate(&self, table: &Table) -> Result<(), MoveError> {
-        let lock = self.without_doubt(self.locks.table(table.id).await).await?;
+        let mut lock = self.without_doubt(self.locks.table(table.id).await).await?;
+        lock.in_flight(Some(SETTLE));
         self.target.truncate(table).await?;
         lock.done();
         Ok(())

@@ -112,18 +112,19 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
     let target = &context.target;
     let table = row.table.table();
     let is_static = row.name.clustering.is_none();
-    let lock = context.lock_row(table, row.name).await?;
-    let in_doubt = row.in_doubt || lock.doubt().is_some();
-    let (mut in_doubt, mut retry, mut attempts) = (in_doubt, target.retry(), 0);
+    let (mut in_doubt, mut retry, mut attempts) = (row.in_doubt, target.retry(), 0);
     loop {
-        // Not kept through the pauses: rows in doubt, which wait for all replicas, would stop all other tables.
+        // Neither is kept through the pauses: a row in doubt, which waits for all replicas, would stop all other tables, and the tail of its
+        // own while a repair waits.
+        let mut lock = context.lock_row(table, row.name).await?;
         let turn = target.pace.turn(1).await;
+        let level = level(table, in_doubt || lock.doubt().is_some());
         let (database, of, name) = (Arc::clone(context.database()), Arc::clone(table), row.name.clone());
         let here = context.threads.run(move || present(&database, &of, &name)).await?;
-        let there = match read(target, row, level(table, in_doubt)).await {
+        let there = match read(target, row, level).await {
             Ok(there) => there,
             Err(error) => {
-                drop(turn);
+                drop((turn, lock));
                 retry.after(error).await?;
                 continue;
             }
@@ -133,10 +134,12 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
             lock.done();
             return Ok(());
         }
+        lock.in_flight(Some(SETTLE));
         let written = write(target, row, &step).await;
         drop(turn);
         match written {
             Ok(()) if !matches!(step, Step::Add(_, false)) => {
+                lock.done();
                 in_doubt = false;
                 attempts += 1;
                 if attempts > ATTEMPTS {
@@ -151,12 +154,12 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
                 return Ok(());
             }
             Err(error) => {
+                // The next look at the row waits until the request cannot be run any more, and asks all replicas.
                 let settle = may_be_run(&error, SETTLE);
+                in_doubt |= settle.is_some();
+                lock.in_flight(settle);
+                drop(lock);
                 retry.after(error).await?;
-                if let Some(settle) = settle {
-                    target.pause(settle).await?;
-                    in_doubt = true;
-                }
             }
         }
     }
@@ -254,7 +257,8 @@ pub(crate) async fn delete(
     (key, deletion): (&[u8], &Write),
 ) -> Result<(), MoveError> {
     let target = &context.target;
-    let lock = context.lock_partition(table.table(), key).await?;
+    let mut lock = context.lock_partition(table.table(), key).await?;
+    lock.in_flight(Some(SETTLE));
     let of = table_name(table.table());
     let condition = table.texts.condition(deletion.kind);
     let mut values = Values::default();

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::MoveError;
 use crate::present_row::read_row;
 use crate::source::{ListPlace, ListState, RowName, Values, list_of_row, list_writes};
-use crate::target::{Batch, TableTarget, Target, of_row};
+use crate::target::{Batch, SETTLE, TableTarget, Target, of_row};
 use helenus_cluster::ClusterError;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::types::{Elements, quote_identifier};
@@ -82,7 +82,8 @@ pub(crate) async fn send_read(
     state: &ListState,
     may_be_there: bool,
 ) -> Result<(), MoveError> {
-    let lock = context.lock_row(table.table(), &name.row).await?;
+    let mut lock = context.lock_row(table.table(), &name.row).await?;
+    lock.in_flight(Some(SETTLE));
     let turn = context.target.pace.turn(0).await;
     let may_be_there = may_be_there || lock.doubt().is_some();
     let (newest_us, now_s) = (state.newest_us, context.database().now_s());
@@ -101,7 +102,8 @@ pub(crate) async fn send_present(
     (table, name): (&Arc<TableTarget>, &ListName),
     newest_us: i64,
 ) -> Result<(), MoveError> {
-    let lock = context.lock_row(table.table(), &name.row).await?;
+    let mut lock = context.lock_row(table.table(), &name.row).await?;
+    lock.in_flight(Some(SETTLE));
     let turn = context.target.pace.turn(1).await;
     let state = present(context, table, name).await?;
     let (state, now_s) = (&state, context.database().now_s());

@@ -8,15 +8,15 @@
 //! A task holds a table, then a partition, then a row, and asks for none while it holds another; a row includes its partition and its table,
 //! shared. The lock comes before `Pace::turn`: a task that waited for a lock with a turn would keep the turn from the holder.
 //!
-//! A holder that is dropped before its end, because its task was, leaves a request that has no answer. What it holds is in doubt
-//! then, and the next holder learns until when a node may still run that request.
+//! A holder that is dropped before the answer to a write, because its task was or the answer is an error, leaves a request that may still be
+//! run. What it holds is in doubt then, and the next holder learns until when.
 
 use crate::source::RowName;
-use crate::target::SETTLE;
 use helenus_model::schema::TableId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::time::Instant;
 
@@ -62,7 +62,7 @@ pub(crate) struct RowLocks(Arc<Mutex<Places>>);
 struct Places {
     /// Those that are held or waited for, with the number of tasks that do so.
     used: HashMap<Place, (Arc<RwLock<()>>, usize)>,
-    /// Those whose last holder was dropped before its end: until when its request may be run.
+    /// Those whose last holder does not know what its request has done: until when it may be run.
     doubts: HashMap<Place, Instant>,
 }
 
@@ -74,7 +74,8 @@ pub(crate) struct RowLock {
     is_shared: bool,
     /// Until when a request of an earlier holder may be run.
     doubt: Option<Instant>,
-    is_done: bool,
+    /// How long a request of this holder may be run that has no answer.
+    in_flight: Option<Duration>,
     _held: Vec<Held>,
 }
 
@@ -140,9 +141,12 @@ impl RowLocks {
         held.reverse();
         let doubt = {
             let places = self.0.lock();
-            places.doubts.iter().filter(|(of, _)| place.covers(of)).map(|(_, until)| *until).max()
+            // A deletion of the partition concerns its rows. Those who share a table write what has timestamps.
+            let concerns =
+                |of: &Place| place.covers(of) || (matches!(of, Place::Partition(..)) && of.covers(&place));
+            places.doubts.iter().filter(|(of, _)| concerns(of)).map(|(_, until)| *until).max()
         };
-        RowLock { locks: self.clone(), place, is_shared, doubt, is_done: false, _held: held }
+        RowLock { locks: self.clone(), place, is_shared, doubt, in_flight: None, _held: held }
     }
 
     async fn hold(&self, place: &Place, is_shared: bool) -> Held {
@@ -167,9 +171,14 @@ impl RowLock {
         self.doubt
     }
 
-    /// Ends it: all requests of its holder were answered, and their effect is known.
+    /// A request of the holder may be run there for this time, whatever becomes of the holder; `None`: no request is under way.
+    pub(crate) fn in_flight(&mut self, settle: Option<Duration>) {
+        self.in_flight = settle;
+    }
+
+    /// Ends it: the effect of all requests, of its holder and of earlier ones, is known.
     pub(crate) fn done(mut self) {
-        self.is_done = true;
+        self.in_flight = None;
         if !self.is_shared {
             self.locks.0.lock().doubts.retain(|of, _| !self.place.covers(of));
         }
@@ -178,8 +187,8 @@ impl RowLock {
 
 impl Drop for RowLock {
     fn drop(&mut self) {
-        if !self.is_done {
-            let until = tokio::time::Instant::now() + SETTLE;
+        if let Some(settle) = self.in_flight {
+            let until = tokio::time::Instant::now() + settle;
             self.locks.0.lock().doubts.insert(self.place.clone(), until);
         }
     }

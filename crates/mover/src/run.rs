@@ -237,33 +237,40 @@ async fn table(context: Arc<Context>, at: usize) {
         }
         match pass(&context, at).await {
             Ok(()) => {}
-            Err(MoveError::Stopped) => return,
-            Err(MoveError::Source(Error::Changes(ChangesError::Gone { .. }))) => {
-                // The log went before it was sent: the rows are read anew.
-                begin_anew(&context, at);
-                let reason = lost_log(&context, at);
-                let is_stopped = reason.is_some();
-                context.with_table(at, |table| table.stopped = reason);
-                if context.save().is_err() || is_stopped {
-                    return;
-                }
-            }
-            Err(MoveError::NoThread) => {
-                // Requests under way were left.
-                context.target.doubt(Some(SETTLE));
-                context.repeat();
-                if context.target.pause(NO_THREAD).await.is_err() {
-                    return;
-                }
-            }
             Err(error) => {
-                if matches!(error, MoveError::Counter { .. }) {
-                    begin_anew(&context, at);
+                if !goes_on(&context, at, error).await {
+                    return;
                 }
-                context.with_table(at, |table| table.stopped = Some(error.to_string()));
-                let _ = context.save();
-                return;
             }
+        }
+    }
+}
+
+/// Whether a table that could not be followed is tried again. If not, its state has the reason, unless the move stops.
+async fn goes_on(context: &Context, at: usize, error: MoveError) -> bool {
+    match error {
+        MoveError::Stopped => false,
+        MoveError::Source(Error::Changes(ChangesError::Gone { .. })) => {
+            // The log went before it was sent: the rows are read anew.
+            begin_anew(context, at);
+            let reason = lost_log(context, at);
+            let is_stopped = reason.is_some();
+            context.with_table(at, |table| table.stopped = reason);
+            context.save().is_ok() && !is_stopped
+        }
+        MoveError::NoThread => {
+            // Requests under way were left.
+            context.target.doubt(Some(SETTLE));
+            context.repeat();
+            context.target.pause(NO_THREAD).await.is_ok()
+        }
+        error => {
+            if matches!(error, MoveError::Counter { .. }) {
+                begin_anew(context, at);
+            }
+            context.with_table(at, |table| table.stopped = Some(error.to_string()));
+            let _ = context.save();
+            false
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::batches::ListName;
 use crate::counters::{self, CounterRow};
 use crate::lists;
 use crate::scripted_target::{Answer, Asked, ScriptedMove};
+use crate::target::SETTLE;
 use helenus_model::types::CqlType;
 use helenus_wire::native::Consistency;
 use std::pin::{Pin, pin};
@@ -60,17 +61,21 @@ async fn a_holder_that_is_dropped_leaves_its_row_in_doubt_until_another_has_ende
         lock.done();
         doubt
     };
-    drop(locks.row(of_tests(), &name(1, 1)).await);
+    let leave = |mut lock: RowLock, settle| lock.in_flight(settle);
+    leave(locks.row(of_tests(), &name(1, 1)).await, None);
+    assert_eq!(doubt(1, 1).await, None);
+    leave(locks.row(of_tests(), &name(1, 1)).await, Some(SETTLE));
     let until = Some(tokio::time::Instant::now() + SETTLE);
     assert_eq!((doubt(1, 2).await, doubt(2, 1).await), (None, None));
     // It takes no doubt away, because it waits for nothing.
     locks.rows_of(of_tests()).await.done();
     assert_eq!(doubt(1, 1).await, until);
     assert_eq!(doubt(1, 1).await, None);
-    drop(locks.row(of_tests(), &name(1, 1)).await);
+    leave(locks.row(of_tests(), &name(1, 1)).await, Some(SETTLE));
     let partition = locks.partition(of_tests(), &[1]).await;
     assert_eq!(partition.doubt(), until);
-    drop(partition);
+    leave(partition, Some(SETTLE));
+    assert_eq!((doubt(1, 2).await, doubt(2, 1).await), (until, None));
     let whole = locks.table(of_tests()).await;
     assert_eq!(whole.doubt(), until);
     whole.done();
@@ -124,7 +129,9 @@ async fn a_counter_whose_task_was_dropped_is_read_from_all_replicas_once_its_add
     let of = of.await;
     let (table, name) =
         (of.target_of("t"), RowName { key: 1_i32.to_be_bytes().to_vec(), clustering: Some(Vec::new()) });
-    drop(of.context.lock_row(table.table(), &name).await.unwrap());
+    let mut dropped = of.context.lock_row(table.table(), &name).await.unwrap();
+    dropped.in_flight(Some(SETTLE));
+    drop(dropped);
     let begun = tokio::time::Instant::now();
     tokio::time::pause();
     let lock = of.context.lock_row(table.table(), &name).await.unwrap();

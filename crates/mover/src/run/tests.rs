@@ -3,7 +3,6 @@
 use super::*;
 use crate::scripted_target::{Answer, ScriptedMove};
 use crate::target::SETTLE;
-use helenus_engine::changes::ChangePosition;
 use helenus_wire::native::{ErrorDetail, ErrorMessage, Failures, Progress};
 use parking_lot::Mutex;
 
@@ -15,26 +14,22 @@ const CREATE: [&str; 2] = [
 #[tokio::test]
 async fn a_table_whose_log_is_lost_again_and_again_stops_and_says_what_to_do() {
     let of = ScriptedMove::new(&CREATE, |_| None).await;
-    let host_id = of.context.database().host_id();
-    let lost = ChangePosition::START.text(host_id);
-    let set_back = |losses: u32| {
-        of.with_table(|table| {
-            (table.position, table.done, table.log_losses) = (Some(lost.clone()), vec![0], losses);
-        });
-    };
-    set_back(LOG_LOSSES - 1);
-    table(Arc::clone(&of.context), 0).await;
+    let gone = || ChangesError::Gone { oldest: Default::default() };
+    for losses in 1..=LOG_LOSSES {
+        of.with_table(|table| (table.position, table.done) = (Some("some".to_owned()), vec![0]));
+        let goes_on = goes_on(&of.context, 0, Error::Changes(gone()).into()).await;
+        assert_eq!(goes_on, losses < LOG_LOSSES);
+        assert_eq!(of.with_table(|table| (table.begun_anew, table.position.clone())), (losses, None));
+    }
     let reason = of.with_table(|table| table.stopped.take()).unwrap();
     assert!(reason.contains("cdc_total_space") && reason.contains("cdc_retention"), "{reason}");
-    assert_eq!(of.with_table(|table| (table.begun_anew, table.position.clone())), (1, None));
     let saved = of.context.file.read().unwrap().unwrap();
     assert!(saved.tables[0].stopped.is_some(), "a restart would go on");
-    // Once fewer, it is sent anew, and its tail gets to the end of the changes.
-    set_back(LOG_LOSSES - 2);
+    // A tail that gets to the end of the changes begins the count anew.
     let following = tokio::spawn(table(Arc::clone(&of.context), 0));
     let question = of.context.drain.ask();
     of.context.drain.all(question).await;
-    assert_eq!(of.with_table(|table| (table.begun_anew, table.log_losses)), (2, 0));
+    assert_eq!(of.with_table(|table| (table.begun_anew, table.log_losses)), (LOG_LOSSES, 0));
     of.stop.send_replace(true);
     following.await.unwrap();
     assert_eq!(of.with_table(|table| table.stopped.take()), None);

@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// The TTL of what has expired: the least that CQL takes.
 const EXPIRED_S: i32 = 1;
 
+/// Groups for which room is kept from row to row.
+const GROUPS_KEPT: usize = 1_024;
+
 /// Makes the writes of a table's rows. Each element of a set or map may be a group by itself, so the groups of a row are found by one pass over
 /// its cells, and each group knows its own.
 pub struct RowWrites {
@@ -136,6 +139,10 @@ impl RowWrites {
     fn group(&mut self, place: Place<'_>, now_s: i64) {
         let row = place.row.row;
         self.groups.clear();
+        if self.by_times.capacity() > GROUPS_KEPT {
+            // Every row after one of many groups would clear the room of those.
+            (self.by_times, self.by_timestamp) = Default::default();
+        }
         self.by_times.clear();
         self.by_timestamp.clear();
         if !row.liveness.is_none() {

@@ -13,7 +13,7 @@ use crate::remote::{SeenRow, Times};
 use crate::source::{
     ListElement, ListPlace, ListState, OpenRange, RowName, RowWrites, SourceError, list_writes,
 };
-use crate::target::{Batch, of_row};
+use crate::target::{Batch, SETTLE, of_row};
 use helenus_engine::Error;
 use helenus_engine::read::{KeyRange, UnfilteredSink};
 use helenus_model::byte_comparable::clustering_key;
@@ -43,7 +43,8 @@ pub(super) async fn repair(job: &Arc<Job>, names: &[RowName]) -> Result<(), Move
         return Ok(());
     }
     // A TRUNCATE waits, because what was read here before it would come back there.
-    let sharing = job.context.locks.rows_of(job.of().id).await;
+    let mut sharing = job.context.locks.rows_of(job.of().id).await;
+    sharing.in_flight(Some(SETTLE));
     let lists = rows(job, PartitionKey::new(first.key.clone()), names).await?;
     sharing.done();
     for name in &lists {
@@ -209,7 +210,8 @@ impl UnfilteredSink for Reader<'_> {
 /// Sends a list as it is here now, if it differs there.
 async fn list(job: &Arc<Job>, name: &ListName) -> Result<(), MoveError> {
     let (context, target) = (&job.context, &job.context.target);
-    let lock = context.lock_row(job.of(), &name.row).await?;
+    let mut lock = context.lock_row(job.of(), &name.row).await?;
+    lock.in_flight(Some(SETTLE));
     let state = lists::present(context, &job.target, name).await?;
     let mut retry = target.retry();
     // The greatest timestamp that an attempt has given.

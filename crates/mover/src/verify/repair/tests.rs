@@ -11,6 +11,9 @@ use parking_lot::Mutex;
 const KEYSPACE: &str =
     "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 
+/// Timestamp and value of each element.
+type List = Vec<(i64, Vec<u8>)>;
+
 fn job(of: &ScriptedMove) -> Arc<Job> {
     let (table, cluster) = (of.table("t"), &of.context.target.cluster);
     let (database, stopped) = (of.context.database(), of.stop.subscribe());
@@ -76,10 +79,9 @@ async fn a_list_whose_repair_has_no_answer_is_not_appended_twice() {
             "CREATE TABLE ks.t (k int PRIMARY KEY, l list<text>)",
             "INSERT INTO ks.t (k, l) VALUES (1, ['a', 'b']) USING TIMESTAMP 1000",
         ];
-        // Timestamp and value of each element.
-        let list: Arc<Mutex<Vec<(i64, Vec<u8>)>>> = Arc::default();
+        let list: Arc<Mutex<List>> = Arc::default();
         let (there, mut attempts) = (Arc::clone(&list), 0);
-        let mut late: Vec<(i64, Vec<u8>)> = Vec::new();
+        let mut late = List::new();
         let of = ScriptedMove::new(&create, move |asked| {
             let mut list = there.lock();
             let stamp = || i64::from_be_bytes(asked.values[0].as_ref().unwrap()[..].try_into().unwrap());
