@@ -3,7 +3,7 @@
 //! `ALTER TABLE .. DROP COMPACT STORAGE` changes the flags of a table and no column (`AlterTableStatement.DropCompactStorage`), so both sides may have the same columns
 //! and hide others. What is read and written there follows the form that the table has there; rows here are read in the form here.
 
-use crate::remote::Attempts;
+use crate::attempts::Attempts;
 use helenus_cluster::{Cluster, ClusterError};
 use helenus_model::schema::{IndexKind, Table};
 use helenus_model::types::Elements;

@@ -11,6 +11,7 @@
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
 )]
 
+mod attempts;
 mod back_fill;
 mod batches;
 mod carry;

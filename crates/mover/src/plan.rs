@@ -1,5 +1,6 @@
 //! Says what a move would do: the target, its limits, the schema, what cannot be moved, sizes and time.
 
+use crate::attempts::Attempts;
 use crate::error::MoveError;
 use crate::estimate::Sizes;
 use crate::messages::{MoveOrder, PlanReport, PlannedTable};
@@ -322,9 +323,15 @@ async fn settings(cluster: &Cluster) -> BTreeMap<String, String> {
 
 /// Milliseconds by which the target's clock is ahead, and by how much that may be wrong.
 pub(crate) async fn clock(cluster: &Cluster, database: &Database) -> Result<(i64, i64), ClusterError> {
-    let before_us = database.wall_us();
     let text = "SELECT toUnixTimestamp(now()) FROM system.local";
-    let answer = cluster.query(text, &[], Consistency::One).await?;
+    let mut attempts = Attempts::new();
+    let (before_us, answer) = loop {
+        let before_us = database.wall_us();
+        match cluster.query(text, &[], Consistency::One).await {
+            Ok(answer) => break (before_us, answer),
+            Err(error) => tokio::time::sleep(attempts.after(error)?).await,
+        }
+    };
     let after_us = database.wall_us();
     let there_ms = answer
         .rows()?

@@ -256,7 +256,8 @@ async fn goes_on(context: &Context, at: usize, error: MoveError) -> bool {
             let reason = lost_log(context, at);
             let is_stopped = reason.is_some();
             context.with_table(at, |table| table.stopped = reason);
-            context.save().is_ok() && !is_stopped
+            let _ = context.save();
+            !is_stopped
         }
         MoveError::NoThread => {
             // Requests under way were left.

@@ -13,7 +13,6 @@
 //! made here anew it gets one, with the oldest timestamp of its cells, as an INSERT and later UPDATEs leave it, and with the latest
 //! expiry: it never shows the row for longer than its cells do. A row that is here already keeps what it has.
 
-mod attempts;
 mod bring_back;
 mod compare;
 mod decode;
@@ -31,7 +30,6 @@ mod texts;
 mod words;
 mod writes;
 
-pub(crate) use attempts::Attempts;
 pub(crate) use bring_back::{BroughtBack, Sides, bring_back};
 pub use compare::{CellDifference, Difference, Tolerance, compare};
 pub(crate) use decode::serialised_key;

@@ -4,12 +4,12 @@
 //! taken are asked for again in smaller pages, down to one row. With protocol v5 a read says
 //! by which time TTLs are counted, so that an expiry is exact; before, it is that of the node's clock.
 
-use super::attempts::Attempts;
 use super::decode::Decoder;
 use super::portions::RowsOrError;
 use super::range::TokenRange;
 use super::row::SeenRow;
 use super::texts::{ReadTexts, Rows};
+use crate::attempts::Attempts;
 use crate::error::MoveError;
 use crate::source::{RowName, Values};
 use helenus_cluster::{CallError, Cluster, ClusterError, Statement};

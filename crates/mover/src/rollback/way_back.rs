@@ -1,8 +1,9 @@
 //! Whether a table could be brought back: each statement that a rollback uses is prepared, at the target and here, and none is run.
 
+use crate::attempts::Attempts;
 use crate::error::MoveError;
 use crate::forms;
-use crate::remote::{Attempts, LocalWriter, RemoteTable, Rows};
+use crate::remote::{LocalWriter, RemoteTable, Rows};
 use crate::source::{StatementKind, written_columns};
 use helenus_cluster::{Cluster, ClusterError};
 use helenus_cql::LocalBackend;

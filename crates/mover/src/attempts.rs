@@ -1,4 +1,4 @@
-//! The attempts of one request to a cluster that is read: a failure that passes is answered by asking again, a bounded number of times.
+//! The attempts of one request that reads of a cluster: a failure that passes is answered by asking again, a bounded number of times.
 
 use helenus_cluster::ClusterError;
 use std::time::Duration;
