@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
 use crate::estimate::order_of_ranges;
-use crate::lists::{self, SentList};
+use crate::lists;
 use crate::remote::TokenRange;
 use crate::target::TableTarget;
 use std::sync::Arc;
@@ -84,16 +84,7 @@ async fn range(
         }
         in_flight += parcel_bytes;
         let context = Arc::clone(context);
-        requests.spawn(async move {
-            if let Parcel::Counters(table, name) = &parcel {
-                let row = CounterRow { table, name, in_doubt: may_be_there };
-                return counters::make_equal(&context, &row).await.map(|()| parcel_bytes);
-            }
-            let turn = context.target.pace.turn(parcel_rows).await;
-            let done = send(&context, parcel, may_be_there).await;
-            drop(turn);
-            done.map(|()| parcel_bytes)
-        });
+        requests.spawn(async move { send(&context, parcel, may_be_there).await.map(|()| parcel_bytes) });
     }
     while let Some(ended) = requests.join_next().await {
         sent(ended)?;
@@ -110,17 +101,21 @@ async fn range(
     context.save_soon()
 }
 
-/// Sends a parcel that needs a turn. Counters take turns by themselves.
+/// Sends a parcel. Counters and lists lock their row before they take a turn.
 async fn send(context: &Context, parcel: Parcel, may_be_there: bool) -> Result<(), MoveError> {
     match parcel {
-        Parcel::Batch(batch) => context.target.send(&batch).await,
-        Parcel::Counters(..) => Ok(()),
+        Parcel::Batch(batch) => {
+            let turn = context.target.pace.turn(batch.rows).await;
+            let done = context.target.send(&batch).await;
+            drop(turn);
+            done
+        }
+        Parcel::Counters(table, name) => {
+            let row = CounterRow { table: &table, name: &name, in_doubt: may_be_there };
+            counters::make_equal(context, &row).await
+        }
         Parcel::List(table, name, state) => {
-            let now_s = context.database().now_s();
-            let (table, name, state) = (&table, &name, &state);
-            let newest_us = state.newest_us;
-            let list = SentList { table, name, state, may_be_there, newest_us, now_s };
-            lists::send(&context.target, &list).await
+            lists::send_read(context, (&table, &name), &state, may_be_there).await
         }
     }
 }

@@ -204,3 +204,43 @@ fn of_move(context: &Context) -> Vec<Option<(TableId, Items)>> {
     };
     state.tables.iter().map(definition).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted_target::{Answer, ScriptedMove};
+    use helenus_model::types::CqlType;
+    use parking_lot::Mutex;
+
+    #[tokio::test]
+    async fn a_resume_makes_an_index_anew_that_was_dropped_at_the_target() {
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a int)",
+            "CREATE INDEX of_a ON ks.t (a)",
+        ];
+        let made: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = Arc::clone(&made);
+        let of = ScriptedMove::new(&create, move |asked| {
+            if asked.is_run_of("CREATE INDEX") {
+                noted.lock().push(asked.text.clone());
+            }
+            let row = || vec![Some(b"t".to_vec()), Some(vec![7; 16])];
+            let columns = || vec![("table_name", CqlType::Text), ("id", CqlType::Uuid)];
+            asked.text.contains("FROM system_schema.tables").then(|| Answer::Rows(columns(), vec![row()]))
+        });
+        let of = of.await;
+        let schema = of.context.database().schema();
+        let taken = items(schema.keyspaces.get("ks").unwrap(), &of.table("t"));
+        of.with_table(|table| table.defined = taken.clone());
+        carry(&of.context).await.unwrap();
+        let count = || made.lock().len();
+        assert_eq!(count(), 0);
+        of.with_table(TableState::ask_for_indexes);
+        carry(&of.context).await.unwrap();
+        assert_eq!(count(), 1);
+        assert_eq!(of.with_table(|table| table.defined.clone()), taken);
+        carry(&of.context).await.unwrap();
+        assert_eq!(count(), 1);
+    }
+}

@@ -41,8 +41,8 @@ pub(crate) enum Then {
     End,
     /// The table is truncated.
     Truncate,
-    /// Counters of a range or partition are deleted, at the time of the target.
-    DeleteCounters(Vec<Write>),
+    /// Counters of a range or of all of the partition of this key are deleted, at the time of the target.
+    DeleteCounters(Vec<u8>, Vec<Write>),
     /// Rows came in that are no changes: the table is to be read anew.
     ReadAnew,
     /// Changes are missed from here on, for this reason: the table, if it is there, is to be read anew.
@@ -112,7 +112,7 @@ pub(crate) fn read_page(
                     page.counters.insert(name);
                     if page.changes >= PAGE.0 { end(Then::More) } else { Ok(ControlFlow::Continue(())) }
                 }
-                Ok(CounterChange::Delete(writes)) => end(Then::DeleteCounters(writes)),
+                Ok(CounterChange::Delete(writes)) => end(Then::DeleteCounters(key.to_vec(), writes)),
                 Err(error) => {
                     let table = format!("{}.{}", table.keyspace, table.name);
                     failed = Some(MoveError::Row { table, error });

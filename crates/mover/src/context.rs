@@ -3,8 +3,10 @@
 use crate::definitions::Difference;
 use crate::drain::Drain;
 use crate::error::MoveError;
+use crate::row_locks::{RowLock, RowLocks};
+use crate::source::RowName;
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::{AGREEMENT, Target};
+use crate::target::{AGREEMENT, SETTLE, Target};
 use crate::threads::Threads;
 use crate::waiting::Waiting;
 use helenus_cql::LocalBackend;
@@ -37,6 +39,8 @@ pub(crate) struct Context {
     pub(crate) counter_ranges: Semaphore,
     /// What of each table waits to be sent, by its place.
     pub(crate) waiting: Arc<Mutex<Vec<Waiting>>>,
+    /// The rows that a task reads and writes at the target.
+    pub(crate) locks: RowLocks,
     /// Held while definitions are changed at the target.
     pub(crate) defining: tokio::sync::Mutex<()>,
     /// How definitions differ, as they were last compared.
@@ -82,6 +86,42 @@ impl Context {
             *saved = tokio::time::Instant::now();
         }
         self.save()
+    }
+
+    /// Locks a row at the target, once no request of a task that was dropped can be run there any more.
+    ///
+    /// # Errors
+    /// The move stops.
+    pub(crate) async fn lock_row(&self, table: &Table, name: &RowName) -> Result<RowLock, MoveError> {
+        self.without_doubt(self.locks.row(table.id, name).await).await
+    }
+
+    /// The same for all rows of a partition.
+    ///
+    /// # Errors
+    /// As `lock_row`.
+    pub(crate) async fn lock_partition(&self, table: &Table, key: &[u8]) -> Result<RowLock, MoveError> {
+        self.without_doubt(self.locks.partition(table.id, key).await).await
+    }
+
+    /// Truncates a table at the target. What other tasks write there is before it, or read here behind it.
+    ///
+    /// # Errors
+    /// As `Target::truncate`.
+    pub(crate) async fn truncate(&self, table: &Table) -> Result<(), MoveError> {
+        let mut lock = self.without_doubt(self.locks.table(table.id).await).await?;
+        lock.in_flight(Some(SETTLE));
+        self.target.truncate(table).await?;
+        lock.done();
+        Ok(())
+    }
+
+    async fn without_doubt(&self, lock: RowLock) -> Result<RowLock, MoveError> {
+        let now = tokio::time::Instant::now();
+        if let Some(until) = lock.doubt().filter(|until| *until > now) {
+            self.target.pause(until.duration_since(now)).await?;
+        }
+        Ok(lock)
     }
 
     /// Waits until the nodes have the same schema.

@@ -1,7 +1,7 @@
 //! Makes the counters of a row at the target equal to those here.
 //!
 //! A counter cannot be set, only added to. So its value there is read, and the difference is added. Only the move writes there,
-//! and a row has one request in flight. What an addition without an answer did is known only once it cannot happen any more: after
+//! and a row has one request in flight (`row_locks`). What an addition without an answer did is known only once it cannot happen any more: after
 //! `SETTLE` the value is read from all replicas, because one of them alone may have it. Rows that an earlier run may have
 //! added to are read in the same way. So the value is exact, whatever fails; a row in doubt waits until all its replicas answer.
 //!
@@ -114,26 +114,32 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
     let is_static = row.name.clustering.is_none();
     let (mut in_doubt, mut retry, mut attempts) = (row.in_doubt, target.retry(), 0);
     loop {
-        // Not kept through the pauses: rows in doubt, which wait for all replicas, would stop all other tables.
+        // Neither is kept through the pauses: a row in doubt, which waits for all replicas, would stop all other tables, and the tail of its
+        // own while a repair waits.
+        let mut lock = context.lock_row(table, row.name).await?;
         let turn = target.pace.turn(1).await;
+        let level = level(table, in_doubt || lock.doubt().is_some());
         let (database, of, name) = (Arc::clone(context.database()), Arc::clone(table), row.name.clone());
         let here = context.threads.run(move || present(&database, &of, &name)).await?;
-        let there = match read(target, row, level(table, in_doubt)).await {
+        let there = match read(target, row, level).await {
             Ok(there) => there,
             Err(error) => {
-                drop(turn);
+                drop((turn, lock));
                 retry.after(error).await?;
                 continue;
             }
         };
         let step = step(&here, &there, is_static);
         if step == Step::Nothing {
+            lock.done();
             return Ok(());
         }
+        lock.in_flight(Some(SETTLE));
         let written = write(target, row, &step).await;
         drop(turn);
         match written {
             Ok(()) if !matches!(step, Step::Add(_, false)) => {
+                lock.done();
                 in_doubt = false;
                 attempts += 1;
                 if attempts > ATTEMPTS {
@@ -143,14 +149,17 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
                     target.pause(PAUSE * 2_u32.pow(attempts)).await?;
                 }
             }
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                lock.done();
+                return Ok(());
+            }
             Err(error) => {
+                // The next look at the row waits until the request cannot be run any more, and asks all replicas.
                 let settle = may_be_run(&error, SETTLE);
+                in_doubt |= settle.is_some();
+                lock.in_flight(settle);
+                drop(lock);
                 retry.after(error).await?;
-                if let Some(settle) = settle {
-                    target.pause(settle).await?;
-                    in_doubt = true;
-                }
             }
         }
     }
@@ -245,9 +254,11 @@ async fn write(target: &Target, row: &CounterRow<'_>, step: &Step) -> Result<(),
 pub(crate) async fn delete(
     context: &Context,
     table: &Arc<TableTarget>,
-    deletion: &Write,
+    (key, deletion): (&[u8], &Write),
 ) -> Result<(), MoveError> {
     let target = &context.target;
+    let mut lock = context.lock_partition(table.table(), key).await?;
+    lock.in_flight(Some(SETTLE));
     let of = table_name(table.table());
     let condition = table.texts.condition(deletion.kind);
     let mut values = Values::default();
@@ -255,10 +266,10 @@ pub(crate) async fn delete(
     for value in deletion.values.iter().skip(1).flatten() {
         values.put(value);
     }
-    let key: Vec<_> =
-        table.table().partition_key.iter().map(|column| quote_identifier(&column.name)).collect();
+    let names = table.table().partition_key.iter().map(|column| quote_identifier(&column.name));
+    let names: Vec<_> = names.collect();
     let delete = format!("DELETE FROM {of} WHERE {condition}");
-    let select = format!("SELECT {} FROM {of} WHERE {condition} LIMIT 1", key.join(", "));
+    let select = format!("SELECT {} FROM {of} WHERE {condition} LIMIT 1", names.join(", "));
     let (mut retry, mut attempts) = (target.retry(), 0);
     loop {
         let run = async {
@@ -268,7 +279,10 @@ pub(crate) async fn delete(
             Ok::<bool, ClusterError>(rows.rows()?.iter().next().is_none())
         };
         match run.await {
-            Ok(true) => return Ok(()),
+            Ok(true) => {
+                lock.done();
+                return Ok(());
+            }
             Ok(false) if attempts > ATTEMPTS => return Err(without_effect(table.table())),
             Ok(false) => {
                 attempts += 1;

@@ -150,7 +150,7 @@ fn can_come_back(context: &Arc<Context>, runtime: &Handle) -> Result<(), MoveErr
     let tables = tables.iter().filter_map(|of| schema.table(&of.keyspace, &of.table));
     for table in tables {
         let cluster = &context.target.cluster;
-        if let Err(reason) = runtime.block_on(way_back(&context.backend, cluster, table))? {
+        if let Err(reason) = in_time(runtime, way_back(&context.backend, cluster, table))? {
             reasons.push(format!(
                 "{}.{}: no rollback could bring it back: {reason}",
                 table.keyspace, table.name

@@ -14,11 +14,20 @@ use helenus_model::types::{Elements, quote_identifier};
 use helenus_wire::native::{Consistency, Value};
 use std::collections::BTreeMap;
 
-/// Parts of a definition, each with its text: an option by its name, `index NAME`, `mask COLUMN`.
+/// Parts of a definition, each with its text: an option by its name, `index NAME`, `mask COLUMN`. Among those that the target has taken, an
+/// index without text is one that the target is to be asked for again (`TableState::ask_for_indexes`).
 pub(crate) type Items = BTreeMap<String, String>;
 
+/// Begin of the name of an item that is an index.
+const INDEX: &str = "index ";
+
 fn index_item(name: &str) -> String {
-    format!("index {name}")
+    format!("{INDEX}{name}")
+}
+
+/// Whether an item is an index.
+pub(crate) fn is_index(item: &str) -> bool {
+    item.starts_with(INDEX)
 }
 
 fn mask_item(column: &str) -> String {
@@ -246,7 +255,9 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
                 is_seen: true,
             }),
             Some(of_target) if *of_target != wanted => {
-                let is_carried = both.carried.contains_key(&index_item(index));
+                // One that an operator has made there meanwhile stays: its text is not known to be ours.
+                let carried = both.carried.get(&index_item(index));
+                let is_carried = carried.is_some_and(|text| !text.is_empty());
                 let statements = create.filter(|_| is_carried).map(|create| vec![drop_index(index), create]);
                 found.push(Difference {
                     item: index_item(index),
@@ -296,7 +307,7 @@ pub(crate) fn items(keyspace: &Keyspace, table: &Table) -> Items {
 /// The items without which a definition has no such part, of a table that the move has made and that is there now: what is dropped here
 /// afterwards is dropped there.
 pub(crate) fn made(keyspace: &Keyspace, table: &Table, there: &TargetTable) -> Items {
-    let is_made = |item: &String| match item.strip_prefix("index ") {
+    let is_made = |item: &String| match item.strip_prefix(INDEX) {
         Some(index) => there.indexes.contains_key(index),
         None => item.starts_with("mask "),
     };

@@ -23,8 +23,8 @@ pub enum MoveError {
     },
     /// A row that the target refuses for good.
     #[error(
-        "{table}: the target refuses the row {row}: {error}. Change or delete the row here, or what refuses it there; then helenus move \
-         resume goes on"
+        "{table}: the target refuses the row {row}: {error}. {}; then helenus move resume goes on",
+        what_helps(.error)
     )]
     RowRefused {
         /// The table.
@@ -100,4 +100,36 @@ pub enum MoveError {
     /// A task failed; a bug.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// Part of the text by which a node refuses a TTL that ends after what it stores (`ExpirationDateOverflowHandling`).
+const LATE_EXPIRY: &str = "exceeds maximum supported expiration date";
+
+/// What to do with a row that the target refuses.
+fn what_helps(error: &ClusterError) -> &'static str {
+    match error.server() {
+        Some(error) if error.message.contains(LATE_EXPIRY) => {
+            "Its TTL ends later than the target stores: set storage_compatibility_mode: NONE in cassandra.yaml at its nodes (5.0, as after an \
+             upgrade that is done), or write the row here with a smaller TTL"
+        }
+        _ => "Change or delete the row here, or what refuses it there",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_wire::native::{ErrorCode, ErrorMessage};
+
+    #[test]
+    fn a_refused_ttl_says_what_lets_the_target_store_it() {
+        let words = |text: &str| {
+            let error = ClusterError::Server(ErrorMessage::plain(ErrorCode::Invalid, text));
+            let (table, row) = ("ks.t".to_owned(), "k = 1".to_owned());
+            MoveError::RowRefused { table, row, error: Box::new(error) }.to_string()
+        };
+        let late = "Request on table ks.t with ttl of 600000000 seconds exceeds maximum supported expiration date of 2038-01-19T03:14:06+00:00";
+        assert!(words(late).contains("storage_compatibility_mode: NONE"), "{}", words(late));
+        assert!(!words("no").contains("storage_compatibility_mode"));
+    }
 }

@@ -3,6 +3,7 @@
 //! `ALTER TABLE .. DROP COMPACT STORAGE` changes the flags of a table and no column (`AlterTableStatement.DropCompactStorage`), so both sides may have the same columns
 //! and hide others. What is read and written there follows the form that the table has there; rows here are read in the form here.
 
+use crate::attempts::Attempts;
 use helenus_cluster::{Cluster, ClusterError};
 use helenus_model::schema::{IndexKind, Table};
 use helenus_model::types::Elements;
@@ -13,9 +14,15 @@ use std::sync::Arc;
 /// The table here, with the flags that it has at the cluster.
 ///
 /// # Errors
-/// The cluster's schema cannot be read.
+/// The cluster's schema cannot be read, and could not at several attempts if the failure is one that passes.
 pub(crate) async fn as_there(cluster: &Cluster, table: &Arc<Table>) -> Result<Arc<Table>, ClusterError> {
-    let found = flags(cluster, (&table.keyspace, &table.name)).await?;
+    let mut attempts = Attempts::new();
+    let found = loop {
+        match flags(cluster, (&table.keyspace, &table.name)).await {
+            Ok(found) => break found,
+            Err(error) => tokio::time::sleep(attempts.after(error)?).await,
+        }
+    };
     let here: BTreeSet<&String> = table.flags.iter().collect();
     Ok(match found {
         Some(flags) if flags.iter().collect::<BTreeSet<_>>() != here => {
@@ -63,4 +70,36 @@ pub(crate) async fn flags(
     let set = row.cells().next().flatten();
     let words = Elements::of_list(set.unwrap_or_default()).flatten();
     Ok(Some(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted_target::{Answer, ScriptedMove};
+    use helenus_model::types::CqlType;
+    use helenus_wire::native::{ErrorCode, ErrorMessage};
+
+    #[tokio::test]
+    async fn a_node_that_fails_for_a_moment_is_asked_again_for_the_form_of_a_table() {
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a int)",
+        ];
+        let mut failures = vec![ErrorCode::Unauthorized, ErrorCode::Overloaded, ErrorCode::IsBootstrapping];
+        let of = ScriptedMove::new(&create, move |asked| {
+            asked.text.starts_with("SELECT flags").then(|| match failures.pop() {
+                Some(code) => Answer::Error(ErrorMessage::plain(code, "no")),
+                None => Answer::Rows(
+                    vec![("flags", CqlType::Set { element: Arc::new(CqlType::Text), frozen: false })],
+                    Vec::new(),
+                ),
+            })
+        });
+        let of = of.await;
+        let (cluster, table) = (&of.context.target.cluster, of.table("t"));
+        // What does not pass is not asked again.
+        let error = as_there(cluster, &table).await.unwrap_err();
+        assert_eq!(error.server().map(|error| error.detail.code()), Some(ErrorCode::Unauthorized));
+        assert!(Arc::ptr_eq(&as_there(cluster, &table).await.unwrap(), &table));
+    }
 }

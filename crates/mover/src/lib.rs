@@ -2,7 +2,7 @@
 //!
 //! `source` turns what the engine holds into prepared statements of CQL that write the same cells again. `target` sends them.
 //! `back_fill` reads tables by ranges of tokens, `tail` follows the feed of changes, `counters` are added up; `schema`, `plan`, `obstacles` and
-//! `estimate` prepare a move, `forms` are those of compact tables, `state` is what survives a restart, `context` what all tasks share; `run` and `mover` run it all. `remote` reads a cluster's
+//! `estimate` prepare a move, `forms` are those of compact tables, `state` is what survives a restart, `context` what all tasks share, `row_locks` the rows that they lock at the target; `run` and `mover` run it all. `remote` reads a cluster's
 //! rows as cells: with it `verify` compares both sides, and `pull` copies tables of a cluster here. `drain` and `cut` make the target the
 //! truth, `rollback` takes that back; `roles` go with a move if that is wanted; `front` is what clients connect to, which the target serves after a cut. `messages` are what
 //! `helenus move` asks and is answered.
@@ -11,6 +11,7 @@
     allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test ends where its expectation does")
 )]
 
+mod attempts;
 mod back_fill;
 mod batches;
 mod carry;
@@ -37,8 +38,11 @@ mod pull;
 pub mod remote;
 mod roles;
 mod rollback;
+mod row_locks;
 mod run;
 mod schema;
+#[cfg(test)]
+mod scripted_target;
 pub mod source;
 mod state;
 mod tail;

@@ -2,15 +2,15 @@
 //!
 //! The first send of a back-fill goes straight on. Whatever may be there already is compared first: if the target has the same
 //! values, nothing is sent; if it has the beginning of the list, the rest is appended; otherwise the list is replaced, one
-//! microsecond behind all that is there.
+//! microsecond behind all that is there. The row is locked meanwhile (`row_locks`): two tasks that find no list would both append it.
 
 use crate::batches::ListName;
+use crate::context::Context;
 use crate::error::MoveError;
 use crate::present_row::read_row;
 use crate::source::{ListPlace, ListState, RowName, Values, list_of_row, list_writes};
-use crate::target::{Batch, TableTarget, Target, of_row};
+use crate::target::{Batch, SETTLE, TableTarget, Target, of_row};
 use helenus_cluster::ClusterError;
-use helenus_engine::Database;
 use helenus_model::deletion::DeletionTime;
 use helenus_model::types::{Elements, quote_identifier};
 use helenus_wire::native::{Consistency, QueryParameters, Value};
@@ -20,17 +20,19 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Failures of reading.
-pub(crate) fn present(
-    database: &Database,
+pub(crate) async fn present(
+    context: &Context,
     table: &Arc<TableTarget>,
     name: &ListName,
 ) -> Result<ListState, MoveError> {
-    let now_s = database.now_s();
-    let mut found = None;
-    read_row(database, table.table(), &name.row, &mut |row| {
-        found = list_of_row(row, name.column, now_s);
-    })?;
-    Ok(found.unwrap_or(ListState { deletion: DeletionTime::LIVE, elements: Vec::new(), newest_us: i64::MIN }))
+    let (database, of, name) = (Arc::clone(context.database()), Arc::clone(table.table()), name.clone());
+    let read = move || {
+        let (now_s, mut found) = (database.now_s(), None);
+        read_row(&database, &of, &name.row, &mut |row| found = list_of_row(row, name.column, now_s))?;
+        let empty = ListState { deletion: DeletionTime::LIVE, elements: Vec::new(), newest_us: i64::MIN };
+        Ok(found.unwrap_or(empty))
+    };
+    context.threads.run(read).await
 }
 
 /// A list at the target: its values, and their timestamps if the target tells.
@@ -57,24 +59,61 @@ impl Found {
 }
 
 /// A list that is to be sent.
-pub(crate) struct SentList<'l> {
-    pub(crate) table: &'l Arc<TableTarget>,
-    pub(crate) name: &'l ListName,
+struct SentList<'l> {
+    table: &'l Arc<TableTarget>,
+    name: &'l ListName,
     /// What it is here.
-    pub(crate) state: &'l ListState,
+    state: &'l ListState,
     /// Whether it may be at the target already.
-    pub(crate) may_be_there: bool,
+    may_be_there: bool,
     /// The greatest timestamp of the changes that led to it.
-    pub(crate) newest_us: i64,
+    newest_us: i64,
     /// The time, seconds.
-    pub(crate) now_s: i64,
+    now_s: i64,
 }
 
-/// Sends a list.
+/// Sends a list that was read by a back-fill.
 ///
 /// # Errors
 /// Those of `Target::send`.
-pub(crate) async fn send(target: &Target, list: &SentList<'_>) -> Result<(), MoveError> {
+pub(crate) async fn send_read(
+    context: &Context,
+    (table, name): (&Arc<TableTarget>, &ListName),
+    state: &ListState,
+    may_be_there: bool,
+) -> Result<(), MoveError> {
+    let mut lock = context.lock_row(table.table(), &name.row).await?;
+    lock.in_flight(Some(SETTLE));
+    let turn = context.target.pace.turn(0).await;
+    let may_be_there = may_be_there || lock.doubt().is_some();
+    let (newest_us, now_s) = (state.newest_us, context.database().now_s());
+    send(&context.target, &SentList { table, name, state, may_be_there, newest_us, now_s }).await?;
+    drop(turn);
+    lock.done();
+    Ok(())
+}
+
+/// Sends a list as it is here now. `newest_us`: the greatest timestamp of the changes that led to it.
+///
+/// # Errors
+/// Failures of reading; those of `Target::send`.
+pub(crate) async fn send_present(
+    context: &Context,
+    (table, name): (&Arc<TableTarget>, &ListName),
+    newest_us: i64,
+) -> Result<(), MoveError> {
+    let mut lock = context.lock_row(table.table(), &name.row).await?;
+    lock.in_flight(Some(SETTLE));
+    let turn = context.target.pace.turn(1).await;
+    let state = present(context, table, name).await?;
+    let (state, now_s) = (&state, context.database().now_s());
+    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }).await?;
+    drop(turn);
+    lock.done();
+    Ok(())
+}
+
+async fn send(target: &Target, list: &SentList<'_>) -> Result<(), MoveError> {
     let mut retry = target.retry();
     let mut attempts = 0_i64;
     loop {

@@ -242,6 +242,9 @@ pub struct TableReport {
     /// Whether changes were missed, or the target had rows before, and both sides were not found equal since; a cut needs a comparison then.
     #[serde(default)]
     pub is_to_verify: bool,
+    /// How often the table was begun anew, because changes were missed.
+    #[serde(default)]
+    pub begun_anew: u32,
 }
 
 /// What is to be compared.

@@ -14,6 +14,7 @@ use crate::messages::{
 };
 use crate::plan;
 use crate::rollback::{self, Rollback};
+use crate::row_locks::RowLocks;
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
 use crate::target::{SETTLE, Target};
@@ -89,10 +90,12 @@ impl Mover {
             trouble: Mutex::default(),
             verification: Mutex::default(),
         });
+        let trouble = |result: Result<(), MoveError>| result.err().map(|error| error.to_string());
+        // A crash may have come between the end of a move and the removal of its file.
+        let finished = mover.finish_ended();
         match mover.read_state() {
-            Ok(Some(state)) if state.cut.is_none() => {
-                *mover.trouble.lock() = mover.go_on(state).err().map(|error| error.to_string());
-            }
+            Ok(Some(state)) if state.cut.is_none() => *mover.trouble.lock() = trouble(mover.go_on(state)),
+            Ok(None) if finished.is_err() => *mover.trouble.lock() = trouble(finished),
             // A crash may have come between the end of a move and that of its consumers.
             Ok(None) => mover.drop_consumers(),
             // A file that cannot be read is reported to whoever asks for the status.
@@ -166,12 +169,29 @@ impl Mover {
         }
     }
 
+    /// The state of the move; `None` also of one that has ended, whose file is still there.
     fn read_state(&self) -> Result<Option<MoveState>, MoveError> {
-        self.file.as_ref().map_or(Ok(None), StateFile::read)
+        let state = self.file.as_ref().map_or(Ok(None), StateFile::read)?;
+        Ok(state.filter(|state| !state.is_ended))
+    }
+
+    /// Sets back what a move that has ended has set of its tables, and removes its file.
+    fn finish(&self, state: &MoveState) -> Result<(), MoveError> {
+        self.leave(state)?;
+        self.file()?.remove()
+    }
+
+    /// The same, if there is such a move.
+    fn finish_ended(&self) -> Result<(), MoveError> {
+        match self.file.as_ref().map(StateFile::read) {
+            Some(Ok(Some(state))) if state.is_ended => self.finish(&state),
+            _ => Ok(()),
+        }
     }
 
     fn start(&self, order: &MoveOrder) -> Result<MoveAnswer, MoveError> {
         let file = self.file()?;
+        self.finish_ended()?;
         if let Some(state) = self.read_state()? {
             self.uncut_state()?;
             return Err(MoveError::UnderWay { to: state.order.to.join(", ") });
@@ -201,6 +221,7 @@ impl Mover {
             roles_made: BTreeSet::new(),
             cut: None,
             has_brought: false,
+            is_ended: false,
         };
         file.write(&state)?;
         let count = counted(state.tables.len(), "table");
@@ -244,6 +265,7 @@ impl Mover {
                     counter_ranges: Semaphore::new(order.ranges_at_once.max(1)),
                     drain: Drain::new(tables),
                     waiting,
+                    locks: RowLocks::default(),
                     defining: tokio::sync::Mutex::new(()),
                     differences: Mutex::default(),
                     reason: Arc::clone(&reason),
@@ -317,7 +339,9 @@ impl Mover {
             state.cut.ok_or_else(|| refused("the move has not been cut over: clients are served here"))?;
         if order.loses_later_writes {
             rollback::serve_without_target(&*self.front, file, &state)?;
-            self.leave(&state)?;
+            let unset = self.finish(&state).err().map_or_else(String::new, |error| {
+                format!(". What the move has set of its tables is set back by the next start: {error}")
+            });
             let brought = match state.has_brought {
                 true => ", and with some that a rollback has brought which did not come to its end",
                 false => "",
@@ -325,7 +349,7 @@ impl Mover {
             let ago_s = self.backend.database().wall_us().saturating_sub(cut.at_us).max(0) / 1_000_000;
             return Ok(MoveAnswer::Done(format!(
                 "clients are served here again, with the rows of the cut {} ago{brought}. What was written at {} since is not here, and the move \
-                 has ended; helenus pull copies tables of it once it can be read",
+                 has ended; helenus pull copies tables of it once it can be read{unset}",
                 duration_words(ago_s.unsigned_abs()),
                 state.order.to.join(", ")
             )));
@@ -400,7 +424,10 @@ impl Mover {
         }
         let stopped = state.tables.iter().filter(|table| table.stopped.is_some()).count();
         for table in &mut state.tables {
-            table.stopped = None;
+            table.ask_for_indexes();
+            if table.stopped.take().is_some() {
+                table.log_losses = 0;
+            }
         }
         self.go_on(state)?;
         Ok(MoveAnswer::Done(format!(
@@ -471,8 +498,9 @@ impl Mover {
         self.uncut_state()?;
         self.halt();
         let state = self.read_state()?.ok_or(MoveError::NoMove)?;
-        self.leave(&state)?;
-        self.file()?.remove()?;
+        // Before anything is set back: a crash in between would go on with tables that are not followed any more.
+        self.file()?.write(&MoveState { is_ended: true, ..state.clone() })?;
+        self.finish(&state)?;
         Ok(MoveAnswer::Done(
             "the move has ended; this server goes on as before, and the target keeps what it was sent"
                 .to_owned(),
@@ -622,6 +650,7 @@ fn report(state: &MoveState, lags: &[Option<f64>]) -> StatusReport {
         changes: of.changes,
         lag_s: lags.get(at).copied().flatten().filter(|_| of.stopped.is_none()),
         is_to_verify: of.has_gap(),
+        begun_anew: of.begun_anew,
     };
     StatusReport {
         to: state.order.to.clone(),

@@ -99,19 +99,40 @@ fn expiry_words(
     if ttl_s == 0 || database.now_s() + ttl_s <= LAST_EXPIRY_S {
         return None;
     }
-    let version = major_minor(&cluster.topology().oldest_release());
-    let mode = limits.get("storage_compatibility_mode").map(String::as_str);
-    let way = match (version < (5, 0), mode) {
-        (true, _) => "its version stores none; upgrade it to 5.0",
-        (false, Some("NONE") | None) => return None,
-        (false, Some(_)) => {
-            "set storage_compatibility_mode: NONE in cassandra.yaml at its nodes, as after an upgrade that is done"
-        }
-    };
+    let way = late_expiries(&cluster.topology().oldest_release(), limits)?;
     Some(format!(
         "rows expire after {ttl_s} s (default_time_to_live), which is after 19 Jan 2038, and the target refuses such a TTL: {way}, or \
          ALTER TABLE here WITH a smaller default_time_to_live, if no row was written with the present one"
     ))
+}
+
+/// What lets a target of this version and these settings store an expiry after `LAST_EXPIRY_S`; `None` if it does.
+fn late_expiries(release: &str, limits: &BTreeMap<String, String>) -> Option<&'static str> {
+    let mode = limits.get("storage_compatibility_mode").map(String::as_str);
+    match (major_minor(release) < (5, 0), mode) {
+        (true, _) => Some("its version stores none; upgrade it to 5.0"),
+        (false, Some("NONE") | None) => None,
+        (false, Some(_)) => Some(
+            "set storage_compatibility_mode: NONE in cassandra.yaml at its nodes, as after an upgrade that is done",
+        ),
+    }
+}
+
+/// A note for tables with TTLs, of statements or of an earlier default, that may end after what the target stores. `ttls_s`: the greatest
+/// of each table. A node refuses such a TTL, or cuts it short by its `expiration_date_overflow_policy` (`ExpirationDateOverflowHandling`).
+pub(crate) fn ttl_note(report: &PlanReport, ttls_s: &BTreeMap<String, u64>, now_s: i64) -> Option<String> {
+    let way = late_expiries(&report.version, &report.limits)?;
+    let is_late = |ttl_s: u64| now_s.saturating_add_unsigned(ttl_s) > LAST_EXPIRY_S;
+    let late = ttls_s.iter().filter(|(_, ttl_s)| is_late(**ttl_s));
+    let tables: Vec<String> = late.map(|(table, ttl_s)| format!("{table} ({ttl_s} s)")).collect();
+    (!tables.is_empty()).then(|| {
+        format!(
+            "{}: rows have TTLs that may end after 19 Jan 2038. The target refuses such a row, and its table stops at it, unless \
+             -Dcassandra.expiration_date_overflow_policy=CAP is set there: then it ends on that day, and verify lists it. {way}, or write \
+             such rows here with a smaller TTL",
+            tables.join(", ")
+        )
+    })
 }
 
 /// The way for a table with undeclared columns: the form that DROP COMPACT STORAGE leaves.
@@ -375,6 +396,26 @@ mod tests {
         }
         for wrong in ["", "{'class': 'Nope'}", "{'dc1': 3}", "{class}"] {
             assert!(of_map(wrong, &nodes).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_that_ends_after_what_the_target_stores_is_told_with_its_table() {
+        const NOW_S: i64 = 1_795_000_000;
+        let ttls = BTreeMap::from([("ks.a".to_owned(), 300_000_000), ("ks.b".to_owned(), 600_000_000)]);
+        for (version, mode, is_told) in [
+            ("4.1.4", None, true),
+            ("5.0.9", Some("CASSANDRA_4"), true),
+            ("5.0.9", Some("NONE"), false),
+            ("5.0.9", None, false),
+        ] {
+            let limits = mode.map(|mode| ("storage_compatibility_mode".to_owned(), mode.to_owned()));
+            let limits = limits.into_iter().collect();
+            let report = PlanReport { version: version.to_owned(), limits, ..PlanReport::default() };
+            let note = ttl_note(&report, &ttls, NOW_S);
+            assert_eq!(note.is_some(), is_told, "{version} {mode:?}");
+            let is_right = |note: String| note.contains("ks.b (600000000 s)") && !note.contains("ks.a");
+            assert!(note.is_none_or(is_right));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Says what a move would do: the target, its limits, the schema, what cannot be moved, sizes and time.
 
+use crate::attempts::Attempts;
 use crate::error::MoveError;
 use crate::estimate::Sizes;
 use crate::messages::{MoveOrder, PlanReport, PlannedTable};
@@ -151,8 +152,9 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
         report.problems.push(text.to_owned());
     }
     table_words(&tables, major_minor(&report.version), &mut report.notes);
-    let largest = sizes(database, &tables, order, &mut report);
+    let (largest, ttls_s) = sizes(database, &tables, order, &mut report);
     report.notes.extend(obstacles::size_note(&report, &largest));
+    report.notes.extend(obstacles::ttl_note(&report, &ttls_s, database.now_s()));
     Ok(report)
 }
 
@@ -242,15 +244,18 @@ fn table_words(tables: &[Arc<Table>], version: (u32, u32), notes: &mut Vec<Strin
     }
 }
 
-/// Adds the tables with their sizes, and the time. Returns the bytes of each table's largest partition.
+/// A number of each table, by its name.
+type ByTable = BTreeMap<String, u64>;
+
+/// Adds the tables with their sizes, and the time. Returns the bytes of each table's largest partition, and its greatest TTL in seconds.
 fn sizes(
     database: &Database,
     tables: &[Arc<Table>],
     order: &MoveOrder,
     report: &mut PlanReport,
-) -> BTreeMap<String, u64> {
+) -> (ByTable, ByTable) {
     let status = database.status().tables;
-    let mut largest_of = BTreeMap::new();
+    let (mut largest_of, mut ttls_s) = (BTreeMap::new(), BTreeMap::new());
     let nodes: usize = report.nodes.values().sum();
     let mut all = Sizes {
         rows: 0,
@@ -269,6 +274,7 @@ fn sizes(
         let (rows, bytes) = found
             .map_or((0, 0), |of| (of.rows + of.memtable_rows, of.uncompressed_bytes + of.memtable_bytes));
         let name = format!("{}.{}", table.keyspace, table.name);
+        ttls_s.insert(name.clone(), found.map_or(0, |of| of.ttl_s_max));
         largest_of.insert(name, found.map_or(0, |of| of.partition_bytes_max));
         report.tables.push(PlannedTable {
             table: format!("{}.{}", table.keyspace, table.name),
@@ -281,7 +287,7 @@ fn sizes(
         all.copies = all.copies.max(schema::copies(&report.nodes, &table.keyspace, order));
     }
     report.estimate = all.in_words();
-    largest_of
+    (largest_of, ttls_s)
 }
 
 fn clock_words(report: &mut PlanReport) {
@@ -317,9 +323,15 @@ async fn settings(cluster: &Cluster) -> BTreeMap<String, String> {
 
 /// Milliseconds by which the target's clock is ahead, and by how much that may be wrong.
 pub(crate) async fn clock(cluster: &Cluster, database: &Database) -> Result<(i64, i64), ClusterError> {
-    let before_us = database.wall_us();
     let text = "SELECT toUnixTimestamp(now()) FROM system.local";
-    let answer = cluster.query(text, &[], Consistency::One).await?;
+    let mut attempts = Attempts::new();
+    let (before_us, answer) = loop {
+        let before_us = database.wall_us();
+        match cluster.query(text, &[], Consistency::One).await {
+            Ok(answer) => break (before_us, answer),
+            Err(error) => tokio::time::sleep(attempts.after(error)?).await,
+        }
+    };
     let after_us = database.wall_us();
     let there_ms = answer
         .rows()?

@@ -29,6 +29,9 @@ use tokio::task::JoinSet;
 /// The pause before work is tried again for which there was no thread.
 const NO_THREAD: Duration = Duration::from_secs(1);
 
+/// How often a table is begun anew because the log of its changes was removed, before it stops.
+const LOG_LOSSES: u32 = 3;
+
 /// Runs a move until it is stopped.
 ///
 /// # Errors
@@ -234,29 +237,62 @@ async fn table(context: Arc<Context>, at: usize) {
         }
         match pass(&context, at).await {
             Ok(()) => {}
-            Err(MoveError::Stopped) => return,
-            Err(MoveError::Source(Error::Changes(ChangesError::Gone { .. }))) => {
-                // The log went before it was sent: the rows are read anew.
-                begin_anew(&context, at);
-            }
-            Err(MoveError::NoThread) => {
-                // Requests under way were left.
-                context.target.doubt(Some(SETTLE));
-                context.repeat();
-                if context.target.pause(NO_THREAD).await.is_err() {
+            Err(error) => {
+                if !goes_on(&context, at, error).await {
                     return;
                 }
             }
-            Err(error) => {
-                if matches!(error, MoveError::Counter { .. }) {
-                    begin_anew(&context, at);
-                }
-                context.with_table(at, |table| table.stopped = Some(error.to_string()));
-                let _ = context.save();
-                return;
-            }
         }
     }
+}
+
+/// Whether a table that could not be followed is tried again. If not, its state has the reason, unless the move stops.
+async fn goes_on(context: &Context, at: usize, error: MoveError) -> bool {
+    match error {
+        MoveError::Stopped => false,
+        MoveError::Source(Error::Changes(ChangesError::Gone { .. })) => {
+            // The log went before it was sent: the rows are read anew.
+            begin_anew(context, at);
+            let reason = lost_log(context, at);
+            let is_stopped = reason.is_some();
+            context.with_table(at, |table| table.stopped = reason);
+            let _ = context.save();
+            !is_stopped
+        }
+        MoveError::NoThread => {
+            // Requests under way were left.
+            context.target.doubt(Some(SETTLE));
+            context.repeat();
+            context.target.pause(NO_THREAD).await.is_ok()
+        }
+        error => {
+            if matches!(error, MoveError::Counter { .. }) {
+                begin_anew(context, at);
+            }
+            context.with_table(at, |table| table.stopped = Some(error.to_string()));
+            let _ = context.save();
+            false
+        }
+    }
+}
+
+/// Counts that the log of a table's changes was removed before they were sent. Returns the reason why the table stops, if that has happened
+/// again and again and its tail was never at the end of the changes in between: another time would end like the ones before.
+fn lost_log(context: &Context, at: usize) -> Option<String> {
+    let losses = context.with_table(at, |table| {
+        table.log_losses += 1;
+        table.log_losses
+    })?;
+    if losses < LOG_LOSSES {
+        return None;
+    }
+    let kept = context.database().changes().kept_limits();
+    Some(format!(
+        "{losses} times one after the other, sending its rows took longer than its changes are kept in the log here. Keep more of the log:          cdc_total_space, now {} MiB, and cdc_retention, now {} s, in the configuration of this server, which is read at its start. Or send          faster (start with a greater --ranges, --rows-per-second or --target-p99), or fewer tables at a time (--tables). Then helenus move \
+         resume sends the table once more",
+        kept.bytes >> 20,
+        kept.age_s
+    ))
 }
 
 /// The back-fill of a table, unless it is done, and its tail. Returns when the rows are to be read anew.
@@ -318,7 +354,7 @@ async fn clear(context: &Context, at: usize, table: &Table) -> Result<(), MoveEr
         }
         (false, _) => return Ok(()),
         // Counters are added up, so nobody else may have written any there.
-        (true, had_rows) if table.is_counter() || !had_rows => context.target.truncate(table).await?,
+        (true, had_rows) if table.is_counter() || !had_rows => context.truncate(table).await?,
         (true, _) => {}
     }
     context.with_table(at, |state| state.is_anew = false);
@@ -368,3 +404,6 @@ pub(crate) fn set_cdc(backend: &LocalBackend, table: &Table, cdc: bool) -> Resul
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! A range of tokens is in it once all its rows are acknowledged by the target, and a position once all changes before it are.
 //! So whatever a crash leaves out is sent again, which changes nothing: every write has its timestamp.
 
-use crate::definitions::Items;
+use crate::definitions::{Items, is_index};
 use crate::error::MoveError;
 use crate::messages::MoveOrder;
 use helenus_host::Disk;
@@ -33,6 +33,9 @@ pub(crate) struct MoveState {
     /// Whether a rollback that did not come to its end has brought rows here since the cut.
     #[serde(default)]
     pub(crate) has_brought: bool,
+    /// Whether the move has ended: there is none any more, but what it has set of its tables may not be set back yet. The file goes after that.
+    #[serde(default)]
+    pub(crate) is_ended: bool,
 }
 
 /// A cut: since then the target has the truth.
@@ -80,7 +83,7 @@ pub fn cut_of(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Option<CutOver>,
 #[must_use]
 pub fn is_under_way(disk: &Arc<dyn Disk>, directory: &Path) -> bool {
     match StateFile::of(Arc::clone(disk), directory).read() {
-        Ok(state) => state.is_some_and(|state| state.cut.is_none()),
+        Ok(state) => state.is_some_and(|state| state.cut.is_none() && !state.is_ended),
         Err(_) => true,
     }
 }
@@ -112,6 +115,12 @@ pub(crate) struct TableState {
     /// How often they were when both sides were last compared to the end and found equal.
     #[serde(default)]
     pub(crate) gaps_verified: u64,
+    /// How often the table was begun anew.
+    #[serde(default)]
+    pub(crate) begun_anew: u32,
+    /// How often it was because the log of its changes was removed before they were sent, since its tail was last at their end.
+    #[serde(default)]
+    pub(crate) log_losses: u32,
     /// The identity of the table at the target, by which one is told that was dropped and made again there.
     #[serde(default)]
     pub(crate) target_id: Option<String>,
@@ -142,6 +151,8 @@ impl TableState {
             is_anew: false,
             gaps: 0,
             gaps_verified: 0,
+            begun_anew: 0,
+            log_losses: 0,
             target_id: None,
             had_rows: false,
             defined: Items::new(),
@@ -159,6 +170,7 @@ impl TableState {
         self.position = None;
         self.is_anew = true;
         self.gaps += 1;
+        self.begun_anew += 1;
         self.done.clear();
         (self.rows, self.bytes) = (0, 0);
     }
@@ -166,6 +178,12 @@ impl TableState {
     /// Keyspace and name.
     pub(crate) fn full_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.table)
+    }
+
+    /// The indexes that the target has taken are asked for once more there, because an operator may have dropped them.
+    pub(crate) fn ask_for_indexes(&mut self) {
+        let indexes = self.defined.iter_mut().filter(|(item, _)| is_index(item));
+        indexes.for_each(|(_, text)| text.clear());
     }
 
     /// Whether all ranges are done.
@@ -282,15 +300,19 @@ mod tests {
             roles_made: BTreeSet::new(),
             cut: None,
             has_brought: false,
+            is_ended: false,
         };
         assert_eq!(state.order.without_password().login, Some(("u".to_owned(), String::new())));
         file.write(&state).unwrap();
         assert!(cut_of(&disk, folder.path()).unwrap().is_none() && is_under_way(&disk, folder.path()));
         let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
         file.write(&MoveState { cut, ..state.clone() }).unwrap();
-        let cut = cut_of(&disk, folder.path()).unwrap().unwrap();
-        assert_eq!((&cut.order, cut.rollback_until_us), (&state.order, 60_000_001));
+        let cut_over = cut_of(&disk, folder.path()).unwrap().unwrap();
+        assert_eq!((&cut_over.order, cut_over.rollback_until_us), (&state.order, 60_000_001));
         assert!(!is_under_way(&disk, folder.path()));
+        file.write(&MoveState { is_ended: true, ..state.clone() }).unwrap();
+        assert!(!is_under_way(&disk, folder.path()) && cut_of(&disk, folder.path()).unwrap().is_none());
+        file.write(&MoveState { cut, ..state.clone() }).unwrap();
         // A state that was written before there were cuts.
         let text = std::fs::read_to_string(folder.path().join("move/state.json")).unwrap();
         let (before, after) = text.split_once(r#","cut":"#).unwrap();

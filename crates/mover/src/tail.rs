@@ -7,7 +7,7 @@ use crate::changes::{Page, Then, read_page};
 use crate::context::{Context, begin_anew, keep_from};
 use crate::counters::{self, CounterRow};
 use crate::error::MoveError;
-use crate::lists::{self, SentList};
+use crate::lists;
 use crate::target::TableTarget;
 use crate::waiting::Waiting;
 use helenus_engine::changes::ChangePosition;
@@ -56,13 +56,14 @@ pub(crate) async fn run(
             Then::More => {}
             Then::End => {
                 with_waiting(context, at, Waiting::end);
+                context.with_table(at, |table| table.log_losses = 0);
                 context.drain.answer(at, question);
                 wait(context, &mut questions).await;
             }
-            Then::Truncate => context.target.truncate(target.table()).await?,
-            Then::DeleteCounters(writes) => {
+            Then::Truncate => context.truncate(target.table()).await?,
+            Then::DeleteCounters(key, writes) => {
                 for write in &writes {
-                    counters::delete(context, target, write).await?;
+                    counters::delete(context, target, (&key, write)).await?;
                 }
             }
             Then::ReadAnew => {
@@ -106,7 +107,7 @@ fn with_waiting(context: &Context, at: usize, change: impl FnOnce(&mut Waiting, 
 fn note_read(context: &Context, at: usize, page: &Page) {
     with_waiting(context, at, |waiting, now_us| match page.first_us {
         Some(first_us) => waiting.read(Some(first_us), now_us),
-        None if matches!(page.then, Then::Truncate | Then::DeleteCounters(_)) => waiting.waits(now_us),
+        None if matches!(page.then, Then::Truncate | Then::DeleteCounters(..)) => waiting.waits(now_us),
         None => {}
     });
 }
@@ -159,17 +160,7 @@ async fn send(
     finish(&mut requests).await?;
     for (name, newest_us) in page.lists {
         let (context, target) = (Arc::clone(context), Arc::clone(target));
-        requests.spawn(async move {
-            let turn = context.target.pace.turn(1).await;
-            let (database, table, of) = (Arc::clone(context.database()), Arc::clone(&target), name.clone());
-            let state = context.threads.run(move || lists::present(&database, &table, &of)).await?;
-            let now_s = context.database().now_s();
-            let (table, name, state) = (&target, &name, &state);
-            let list = SentList { table, name, state, may_be_there: true, newest_us, now_s };
-            let done = lists::send(&context.target, &list).await;
-            drop(turn);
-            done
-        });
+        requests.spawn(async move { lists::send_present(&context, (&target, &name), newest_us).await });
     }
     finish(&mut requests).await
 }

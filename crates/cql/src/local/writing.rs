@@ -329,6 +329,11 @@ impl LocalBackend {
         let began_ns = request.began_ns(self.database());
         let mut probe = request.probe.map(Mutex::lock);
         let stored = super_family::stored(self.database(), mutation)?;
+        if request.is_trial {
+            let checked = self.database().check_write(&stored);
+            checked.map_err(|error| write_error(error, &mutation.updates, request.consistency))?;
+            return Ok(Ticket::ready());
+        }
         let counted = self.database().count(&stored, read_request(request), probe.as_deref_mut());
         drop(probe);
         if let Some(probe) = request.probe {

@@ -69,6 +69,8 @@ pub struct TableStatus {
     pub sstable_bytes_max: u64,
     /// Bytes of the largest partition within one SSTable, rounded up by at most a fifth.
     pub partition_bytes_max: u64,
+    /// The greatest TTL in its SSTables, seconds; 0 without TTLs.
+    pub ttl_s_max: u64,
     /// Approximate number of tombstones and expiring cells in its SSTables.
     pub tombstones: u64,
     /// Partitions in its SSTables. One that is in several counts in each.
@@ -149,6 +151,9 @@ impl Database {
                     memtable_rows: view.memtables.iter().map(|memtable| memtable.stats().rows).sum(),
                     sstable_bytes_max: greatest(&view, SsTable::size_on_disk),
                     partition_bytes_max: greatest(&view, |sstable| sstable.stats().partition_sizes.max()),
+                    ttl_s_max: greatest(&view, |sstable| {
+                        u64::try_from(sstable.stats().ttl_s_max).unwrap_or(0)
+                    }),
                     tombstones: sum(&view, |sstable| {
                         sstable.stats().tombstone_drop_times.sum_until(i64::MAX) as u64
                     }),

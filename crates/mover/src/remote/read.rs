@@ -9,6 +9,7 @@ use super::portions::RowsOrError;
 use super::range::TokenRange;
 use super::row::SeenRow;
 use super::texts::{ReadTexts, Rows};
+use crate::attempts::Attempts;
 use crate::error::MoveError;
 use crate::source::{RowName, Values};
 use helenus_cluster::{CallError, Cluster, ClusterError, Statement};
@@ -30,11 +31,6 @@ const PAGE_BYTES: usize = 512 << 10;
 const PAGE_ROWS: (i32, i32) = (16, 5_000);
 /// By how much a page has fewer rows than one whose answer was too long.
 const SMALLER: i32 = 8;
-/// Attempts of one request.
-const ATTEMPTS: u32 = 8;
-/// The first and the longest pause between them.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
 /// A cluster that is read.
 pub(crate) struct Remote {
     pub(crate) cluster: Cluster,
@@ -215,8 +211,8 @@ impl Remote {
         parameters: &QueryParameters<'_>,
     ) -> Result<helenus_cluster::OwnedAnswer, MoveError> {
         let keyspace = &*table.texts.table().keyspace;
-        let mut pause = PAUSES.0;
-        for attempt in 1.. {
+        let mut attempts = Attempts::new();
+        loop {
             let asked = async {
                 let statement = self.statement(table, rows).await?;
                 let node = self.cluster.pick(near.map(|token| (keyspace, token)));
@@ -225,12 +221,9 @@ impl Remote {
             };
             match asked.await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if attempt >= ATTEMPTS || !error.may_repeat(true) => return Err(error.into()),
-                Err(_) => self.pause(pause).await?,
+                Err(error) => self.pause(attempts.after(error)?).await?,
             }
-            pause = (pause * 2).min(PAUSES.1);
         }
-        Err(MoveError::Stopped)
     }
 
     /// Waits until so many more rows may be read.

@@ -6,7 +6,7 @@ use super::compare::{Difference, Tolerance, compare};
 use super::local::{read_local, scan_local};
 use super::local_writer::LocalWriter;
 use super::row::{SeenCell, SeenRow, Times};
-use super::writes::new_row;
+use super::writes::{LOOKS, Place, cell_deletions, cell_writes, new_row};
 use helenus_cql::backend::{Backend, BoundValue, Identity, NoRows, Outcome, Request};
 use helenus_cql::{LocalBackend, LocalOptions};
 use helenus_engine::read::KeyRange;
@@ -265,6 +265,34 @@ fn cells_that_are_about_to_expire_are_no_difference() {
         let empty = SeenRow { cells: Vec::new(), ..row.clone() };
         assert_eq!(compare(&table, Some(&empty), Some(&row), tolerance).is_some(), is_other);
     }
+}
+
+/// Elements that were written one by one have as many timestamps as there are elements.
+#[test]
+fn the_cells_of_a_row_are_written_and_deleted_by_a_few_looks_at_each() {
+    const ELEMENTS: usize = 10_000;
+    let side = Side::new(1);
+    let table = side.table();
+    side.run("INSERT INTO ks.t (p1, p2, c, a) VALUES (1, 'x', 1, 1)");
+    let mut row = side.rows().remove(0);
+    let column = table.column("s").unwrap().id;
+    row.cells = (0..ELEMENTS)
+        .map(|at| SeenCell {
+            column,
+            path: (at as i32).to_be_bytes().to_vec(),
+            value: Vec::new(),
+            times: Some(Times { timestamp_us: at as i64, expires_s: NO_EXPIRY }),
+        })
+        .collect();
+    let (name, mut writes) = (row.name(), Vec::new());
+    let place = Place { table: &table, name: &name };
+    let most = 2 * ELEMENTS * table.regulars.len();
+    LOOKS.set(0);
+    cell_writes(place, &row.cells, None, side.times(), &mut writes).unwrap();
+    assert_eq!(writes.len(), ELEMENTS);
+    cell_deletions(place, &row.cells, &mut writes).unwrap();
+    assert_eq!(writes.len(), 2 * ELEMENTS);
+    assert!(LOOKS.get() <= most, "{} looks", LOOKS.get());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::source::{
 use helenus_model::deletion::{DeletionTime, NO_EXPIRY};
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::CqlType;
+use std::collections::{BTreeMap, HashMap};
 
 /// A table, and a row of it.
 #[derive(Clone, Copy)]
@@ -53,17 +54,19 @@ pub(crate) fn cell_writes(
     let newest_us = cells.iter().filter_map(|cell| cell.times).map(|times| times.timestamp_us).max();
     let unknown = Times { timestamp_us: newest_us.unwrap_or(read_us), expires_s: NO_EXPIRY };
     let times_of = |cell: &SeenCell| cell.times.unwrap_or(unknown);
-    let mut groups: Vec<Times> = Vec::new();
-    for times in cells.iter().map(times_of) {
-        if !groups.contains(&times) {
-            groups.push(times);
+    // In the order of their first cells. Each element of a set or map may be a group by itself.
+    let mut groups: Vec<Vec<&SeenCell>> = Vec::new();
+    let mut by_times: HashMap<Times, usize> = HashMap::new();
+    for cell in cells {
+        let place = *by_times.entry(times_of(cell)).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(cell),
+            None => groups.push(vec![cell]),
         }
     }
     for group in groups {
-        let of_group = |cell: &&SeenCell| times_of(cell) == group;
-        let ttl_s = ttl_s(group, now_s);
-        let group: Vec<&SeenCell> = cells.iter().filter(of_group).collect();
-        update(place, &group, Some(ttl_s), times_of, out)?;
+        let ttl_s = group.first().map(|first| ttl_s(times_of(first), now_s));
+        update(place, &group, ttl_s, times_of, out)?;
     }
     for column in place.columns().iter().filter(|column| is_list(column)) {
         let elements = cells.iter().filter(|cell| cell.column == column.id).map(|cell| {
@@ -90,13 +93,13 @@ pub(crate) fn cell_deletions(
     cells: &[SeenCell],
     out: &mut Vec<Write>,
 ) -> Result<(), SourceError> {
-    let known: Vec<(&SeenCell, Times)> = cells.iter().filter_map(|cell| Some((cell, cell.times?))).collect();
-    let mut stamps: Vec<i64> = known.iter().map(|(_, times)| times.timestamp_us).collect();
-    stamps.sort_unstable();
-    stamps.dedup();
-    for stamp in stamps {
-        let of_stamp: Vec<&SeenCell> =
-            known.iter().filter(|(_, times)| times.timestamp_us == stamp).map(|(cell, _)| *cell).collect();
+    let mut by_stamp: BTreeMap<i64, Vec<&SeenCell>> = BTreeMap::new();
+    for cell in cells {
+        if let Some(times) = cell.times {
+            by_stamp.entry(times.timestamp_us).or_default().push(cell);
+        }
+    }
+    for (stamp, of_stamp) in by_stamp {
         let times = |_: &SeenCell| Times { timestamp_us: stamp, expires_s: NO_EXPIRY };
         update(place, &of_stamp, None, times, out)?;
         for column in place.columns() {
@@ -146,6 +149,7 @@ fn update(
         Some(_) => values.put_null(),
     };
     for column in written_columns(place.table, place.is_static()) {
+        looked(cells.len());
         let of_column: Vec<&&SeenCell> = cells.iter().filter(|cell| cell.column == column.id).collect();
         let is_by_elements =
             matches!(column.ty, CqlType::Set { frozen: false, .. } | CqlType::Map { frozen: false, .. });
@@ -259,4 +263,17 @@ pub(crate) fn row_deletion(
     place.name.put(place.table, &mut key)?;
     out.push(source::row_deletion(place.table, place.name.prefix(place.table), timestamp_us, &key));
     Ok(())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a cell was looked at.
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts that cells are looked at, for the tests.
+fn looked(cells: usize) {
+    #[cfg(test)]
+    LOOKS.with(|looks| looks.set(looks.get() + cells));
+    let _ = cells;
 }

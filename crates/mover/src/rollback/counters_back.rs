@@ -29,7 +29,7 @@ struct Change {
 /// Makes the local counters of a range of tokens equal to the cluster's. Rows whose counters cannot be written here any more, because
 /// they were deleted, differ in every pass.
 ///
-/// `is_trial`: nothing is written.
+/// `is_trial`: the writes are checked, and nothing is written.
 ///
 /// # Errors
 /// A side cannot be read; the local database refuses a write; `stop` became true.
@@ -61,9 +61,7 @@ pub(crate) async fn bring_back(
             done.changed += changes.len() as u64;
             let (changes, backend, table) =
                 (std::mem::take(&mut changes), Arc::clone(backend), Arc::clone(table));
-            if !is_trial {
-                sides.threads.run(move || apply(&backend, &table, &changes)).await?;
-            }
+            sides.threads.run(move || apply(&backend, &table, &changes, is_trial)).await?;
         }
         if is_end {
             return Ok(done);
@@ -96,7 +94,7 @@ fn change(here: Option<&SeenRow>, there: Option<&SeenRow>) -> Option<Change> {
     (!adds.is_empty() || !gone.is_empty()).then_some(Change { name, adds, gone, is_row_gone })
 }
 
-fn apply(backend: &LocalBackend, table: &Table, changes: &[Change]) -> Result<(), MoveError> {
+fn apply(backend: &LocalBackend, table: &Table, changes: &[Change], is_trial: bool) -> Result<(), MoveError> {
     let (of, identity) = (
         format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name)),
         Identity::server(),
@@ -139,7 +137,7 @@ fn apply(backend: &LocalBackend, table: &Table, changes: &[Change]) -> Result<()
             let prepared = backend.prepare(&text, None, &identity).map_err(|error| failed(&error))?;
             let values: Vec<_> =
                 values.iter().map(|value| value.map_or(BoundValue::Null, BoundValue::Bytes)).collect();
-            let request = Request { may_block: true, ..Request::plain(&identity, &values) };
+            let request = Request { may_block: true, is_trial, ..Request::plain(&identity, &values) };
             let answer = backend.execute(&prepared, &request, &mut NoRows).map_err(|error| failed(&error))?;
             if let Outcome::Done(ticket) = answer.outcome {
                 tickets.push(ticket);
@@ -147,4 +145,36 @@ fn apply(backend: &LocalBackend, table: &Table, changes: &[Change]) -> Result<()
         }
     }
     tickets.into_iter().try_for_each(|ticket| Ok(ticket.wait()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted_target::ScriptedMove;
+
+    #[tokio::test]
+    async fn a_trial_checks_the_writes_of_counters_and_makes_none() {
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a counter)",
+            "UPDATE ks.t SET a = a + 7 WHERE k = 1",
+        ];
+        let of = ScriptedMove::new(&create, |_| None).await;
+        let (backend, table) = (&of.context.backend, of.table("t"));
+        let name = RowName { key: 1_i32.to_be_bytes().to_vec(), clustering: Some(Vec::new()) };
+        let column = table.regulars[0].id;
+        let count = || counts(crate::remote::read_local(backend.database(), &table, &name).unwrap().as_ref());
+        let change = |adds: Vec<(ColumnId, i64)>, is_row_gone: bool| {
+            let gone = if is_row_gone { vec![column] } else { Vec::new() };
+            [Change { name: name.clone(), adds, gone, is_row_gone }]
+        };
+        for change in [change(vec![(column, 5)], false), change(Vec::new(), true)] {
+            apply(backend, &table, &change, true).unwrap();
+            assert_eq!(count(), [(column, 7)]);
+        }
+        apply(backend, &table, &change(vec![(column, 5)], false), false).unwrap();
+        assert_eq!(count(), [(column, 12)]);
+        of.run("DROP TABLE ks.t");
+        assert!(apply(backend, &table, &change(vec![(column, 5)], false), true).is_err());
+    }
 }

@@ -256,3 +256,53 @@ async fn try_all(rollback: &Rollback<'_>, state: &MoveState, tables: &[Arc<Table
     reasons.push(WITHOUT.to_owned());
     Err(MoveError::NotCut(reasons))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::double::FrontDouble;
+    use crate::scripted_target::{Answer, ScriptedMove};
+    use crate::state::Cut;
+    use helenus_model::types::CqlType;
+
+    /// Rolls a move without tables back, whose node has a clock that is ahead. Returns what the front was told, too.
+    fn rolled_back(ahead_ms: i64, pause_ms: u64) -> (Result<RolledBack, MoveError>, Vec<&'static str>) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let of = runtime.block_on(ScriptedMove::new(&[], move |asked| {
+            asked.text.contains("toUnixTimestamp").then(|| {
+                let now_ms = helenus_host::real::host().clock.wall_us() / 1000 + ahead_ms;
+                let cell = Some(now_ms.to_be_bytes().to_vec());
+                Answer::Rows(vec![("now", CqlType::Timestamp)], vec![vec![cell]])
+            })
+        }));
+        let target = runtime.block_on(Target::connect(&of.order, of.stop.subscribe())).unwrap();
+        let (front, progress) = (FrontDouble::default(), Mutex::default());
+        let rollback = Rollback {
+            backend: &of.context.backend,
+            front: &front,
+            file: &of.context.file,
+            target,
+            threads: &of.context.threads,
+            runtime: runtime.handle(),
+            progress: &progress,
+        };
+        let cut = Some(Cut { at_us: 1, rollback_within_s: 60 });
+        let state = MoveState { cut, ..of.context.state.lock().clone() };
+        let order = RollbackOrder { pause_ms, loses_later_writes: false, without: Vec::new() };
+        let done = roll_back(&rollback, &state, &order).map(|(_, done)| done);
+        (done, front.0.into_inner().steps)
+    }
+
+    #[test]
+    fn a_rollback_waits_until_this_clock_has_passed_those_that_are_ahead_and_is_refused_if_that_is_too_long()
+    {
+        let (refused, steps) = rolled_back(5_000, 1_000);
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("clock is") && text.contains("ahead of this server's"), "{text}");
+        assert!(!steps.contains(&"pause") && !steps.contains(&"to_local"), "{steps:?}");
+        let (done, steps) = rolled_back(400, 10_000);
+        assert!(done.unwrap().waited >= Duration::from_millis(400));
+        assert_eq!(steps, ["pause", "to_local"]);
+    }
+}

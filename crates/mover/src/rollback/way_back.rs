@@ -1,5 +1,6 @@
 //! Whether a table could be brought back: each statement that a rollback uses is prepared, at the target and here, and none is run.
 
+use crate::attempts::Attempts;
 use crate::error::MoveError;
 use crate::forms;
 use crate::remote::{LocalWriter, RemoteTable, Rows};
@@ -25,10 +26,13 @@ pub(crate) async fn way_back(
     let of_remote = RemoteTable::new(table, &forms::as_there(cluster, table).await?, cluster);
     for (from, until) in READS {
         let text = of_remote.texts.text(&Rows::Range { from, until, condition: None });
-        match cluster.prepare(&text, None).await {
-            Ok(_) => {}
-            Err(ClusterError::Server(error)) => return Ok(Err(format!("the target: {}", error.message))),
-            Err(error) => return Err(error.into()),
+        let mut attempts = Attempts::new();
+        while let Err(error) = cluster.prepare(&text, None).await {
+            match attempts.after(error) {
+                Ok(pause) => tokio::time::sleep(pause).await,
+                Err(ClusterError::Server(error)) => return Ok(Err(format!("the target: {}", error.message))),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     let mut writer = LocalWriter::new(backend, table);
@@ -71,7 +75,7 @@ fn kinds(table: &Table) -> Vec<StatementKind> {
     kinds
 }
 
-/// Counters are added to, and deleted with their row.
+/// Counters are added to, and deleted alone or with their row (`counters_back`).
 fn check_counters(backend: &LocalBackend, table: &Table) -> Result<(), MoveError> {
     use helenus_cql::backend::{Backend, Identity};
     let of = format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
@@ -79,9 +83,17 @@ fn check_counters(backend: &LocalBackend, table: &Table) -> Result<(), MoveError
     for (columns, clustering) in [(&table.regulars, &table.clustering[..]), (&table.statics, &[][..])] {
         let keys = table.partition_key.iter().chain(clustering);
         let keys: Vec<_> = keys.map(|column| format!("{} = ?", quote_identifier(&column.name))).collect();
-        for column in columns.iter().filter(|column| !table.is_hidden(column)) {
+        let key = keys.join(" AND ");
+        let columns: Vec<&Column> = columns.iter().filter(|column| !table.is_hidden(column)).collect();
+        let is_row = !columns.is_empty() && clustering.len() == table.clustering.len();
+        let mut texts: Vec<String> =
+            is_row.then(|| format!("DELETE FROM {of} WHERE {key}")).into_iter().collect();
+        for column in columns {
             let name = quote_identifier(&column.name);
-            let text = format!("UPDATE {of} SET {name} = {name} + ? WHERE {}", keys.join(" AND "));
+            texts.push(format!("UPDATE {of} SET {name} = {name} + ? WHERE {key}"));
+            texts.push(format!("DELETE {name} FROM {of} WHERE {key}"));
+        }
+        for text in texts {
             let prepared = backend.prepare(&text, None, &identity);
             prepared.map_err(|error| MoveError::Table(format!("{error}; in {text}")))?;
         }

@@ -17,25 +17,38 @@ use helenus_model::deletion::{DeletionTime, Liveness, NO_EXPIRY};
 use helenus_model::row::RowView;
 use helenus_model::schema::{Column, Table};
 use helenus_model::types::{CqlType, key_values, to_cql_literal};
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The TTL of what has expired: the least that CQL takes.
 const EXPIRED_S: i32 = 1;
 
-/// Makes the writes of a table's rows.
+/// Groups for which room is kept from row to row.
+const GROUPS_KEPT: usize = 1_024;
+
+/// Makes the writes of a table's rows. Each element of a set or map may be a group by itself, so the groups of a row are found by one pass over
+/// its cells, and each group knows its own.
 pub struct RowWrites {
     table: Arc<Table>,
     groups: Vec<Group>,
+    /// The places of cells in the row: group by group, ascending in each.
+    members: Vec<usize>,
+    /// The groups by timestamp and expiry, and the first of each timestamp.
+    by_times: HashMap<(i64, i64), usize>,
+    by_timestamp: HashMap<i64, usize>,
 }
 
-/// Cells that one statement writes.
-#[derive(Clone, Copy, Debug)]
+/// Cells that one statement writes. The first group of a timestamp has the dead cells of that timestamp.
+#[derive(Clone, Debug)]
 struct Group {
     timestamp_us: i64,
     /// Seconds since the epoch; `NO_EXPIRY` without a TTL.
     expires_s: i64,
-    /// Whether it writes the row's marker.
+    /// Whether it writes the row's marker. Only the first group of a row may.
     has_marker: bool,
+    /// Where its cells are among the members.
+    members: Range<usize>,
 }
 
 /// A partition, and the row in it; without clustering it is the static row.
@@ -49,7 +62,13 @@ struct Place<'p> {
 impl RowWrites {
     /// For the rows of this table.
     pub fn new(table: &Arc<Table>) -> RowWrites {
-        RowWrites { table: table.clone(), groups: Vec::new() }
+        RowWrites {
+            table: table.clone(),
+            groups: Vec::new(),
+            members: Vec::new(),
+            by_times: HashMap::new(),
+            by_timestamp: HashMap::new(),
+        }
     }
 
     /// The table.
@@ -120,21 +139,68 @@ impl RowWrites {
     fn group(&mut self, place: Place<'_>, now_s: i64) {
         let row = place.row.row;
         self.groups.clear();
+        if self.by_times.capacity() > GROUPS_KEPT {
+            // Every row after one of many groups would clear the room of those.
+            (self.by_times, self.by_timestamp) = Default::default();
+        }
+        self.by_times.clear();
+        self.by_timestamp.clear();
         if !row.liveness.is_none() {
             let Liveness { timestamp_us, expires_s, .. } = row.liveness;
-            self.groups.push(Group { timestamp_us, expires_s, has_marker: true });
+            self.add_group((timestamp_us, expires_s), true);
         }
+        // By cell.
+        let mut group_of: Vec<Option<usize>> = vec![None; row.cells.len()];
         let dead_last = [false, true];
         for is_dead in dead_last {
-            for cell in row.cells.iter().filter(|cell| cell.is_live(now_s) != is_dead) {
-                let is_there = |group: &Group| group.has(cell, is_dead);
-                let goes_elsewhere = self.is_elsewhere(cell, is_dead);
-                if goes_elsewhere || self.groups.iter().any(is_there) {
+            // Most cells have the times of the one before.
+            let mut last: Option<((i64, i64), usize)> = None;
+            for (cell, group_of) in row.cells.iter().zip(&mut group_of) {
+                if cell.is_live(now_s) == is_dead || self.is_elsewhere(cell, is_dead) {
                     continue;
                 }
                 let expires_s = if is_dead { NO_EXPIRY } else { cell.local_deletion_s };
-                self.groups.push(Group { timestamp_us: cell.timestamp_us, expires_s, has_marker: false });
+                let times = (cell.timestamp_us, expires_s);
+                let known = last.filter(|(of, _)| *of == times).map(|(_, group)| group);
+                let known = known.or_else(|| match is_dead {
+                    true => self.by_timestamp.get(&cell.timestamp_us).copied(),
+                    false => self.by_times.get(&times).copied(),
+                });
+                let group = known.unwrap_or_else(|| self.add_group(times, false));
+                last = Some((times, group));
+                *group_of = Some(group);
             }
+        }
+        self.set_members(&group_of);
+    }
+
+    fn add_group(&mut self, (timestamp_us, expires_s): (i64, i64), has_marker: bool) -> usize {
+        let place = self.groups.len();
+        self.groups.push(Group { timestamp_us, expires_s, has_marker, members: 0..0 });
+        self.by_times.insert((timestamp_us, expires_s), place);
+        self.by_timestamp.entry(timestamp_us).or_insert(place);
+        place
+    }
+
+    /// Gives each group its cells. `group_of`: the groups of the cells.
+    fn set_members(&mut self, group_of: &[Option<usize>]) {
+        let mut counts = vec![0; self.groups.len()];
+        for group in group_of.iter().flatten() {
+            counts[*group] += 1;
+        }
+        let mut start = 0;
+        for (group, count) in self.groups.iter_mut().zip(counts) {
+            group.members = start..start;
+            start += count;
+        }
+        self.members.clear();
+        self.members.resize(start, 0);
+        for (at, group) in group_of.iter().enumerate() {
+            let Some(group) = *group else { continue };
+            looked(1);
+            let members = &mut self.groups[group].members;
+            self.members[members.end] = at;
+            members.end += 1;
         }
     }
 
@@ -155,7 +221,7 @@ impl RowWrites {
     ) -> Result<(), SourceError> {
         for column in columns.iter().filter(|column| column.ty.is_multi_cell() && !is_list(&column.ty)) {
             if let Some(deletion) = place.row.complex_deletion_of(column.id)
-                && !self.groups.iter().any(|group| group.assigns(place, column, now_s))
+                && !self.groups.first().is_some_and(|group| group.assigns(place, column, now_s))
             {
                 let mut values = Values::default();
                 values.put(&deletion.timestamp_us.to_be_bytes());
@@ -167,14 +233,15 @@ impl RowWrites {
             }
             let mut dead: Vec<&Cell> =
                 place.row.cells_of(column.id).iter().filter(|cell| !cell.is_live(now_s)).collect();
-            while let Some(first) = dead.first().copied() {
-                let paths = dead.iter().filter(|cell| cell.timestamp_us == first.timestamp_us);
+            dead.sort_by_key(|cell| cell.timestamp_us);
+            for dead in dead.chunk_by(|one, next| one.timestamp_us == next.timestamp_us) {
+                looked(dead.len());
+                let timestamp_us = dead.first().map_or(i64::MIN, |cell| cell.timestamp_us);
                 let mut values = Values::default();
-                values.put(&first.timestamp_us.to_be_bytes());
-                values.put_collection(paths.clone().count(), paths.map(|cell| place.row.path(cell)));
+                values.put(&timestamp_us.to_be_bytes());
+                values.put_collection(dead.len(), dead.iter().map(|cell| place.row.path(cell)));
                 put_key(&self.table, place, &mut values)?;
                 out.push(Write { kind: StatementKind::Remove(column.id), values });
-                dead.retain(|cell| cell.timestamp_us != first.timestamp_us);
             }
         }
         Ok(())
@@ -187,11 +254,12 @@ impl RowWrites {
         (place, now_s): (Place<'_>, i64),
         out: &mut Vec<Write>,
     ) -> Result<(), SourceError> {
-        let Some(group) = self.groups.get(at).copied() else { return Ok(()) };
+        let Some(group) = self.groups.get(at) else { return Ok(()) };
         let table = &*self.table;
-        let cells = Cells { place, now_s, group, leads: self.leads(at) };
+        let members = self.members.get(group.members.clone()).unwrap_or_default();
+        let cells = Cells { place, now_s, group, members };
         let hidden = hidden_value(table).filter(|_| !place.is_static);
-        let hidden = hidden.and_then(|column| place.row.cell_of(column.id)).filter(|cell| cells.is_in(cell));
+        let hidden = hidden.and_then(|column| cells.of(column.id).next());
         if let Some(dead) = hidden.filter(|cell| !cell.is_live(now_s)) {
             put_row_deletion((table, place), dead.timestamp_us, out)?;
         }
@@ -224,12 +292,6 @@ impl RowWrites {
             out.push(Write { kind, values });
         }
         Ok(())
-    }
-
-    /// Whether a group is the first of its timestamp: it takes the dead cells of that timestamp.
-    fn leads(&self, at: usize) -> bool {
-        let timestamp_us = self.groups.get(at).map(|group| group.timestamp_us);
-        self.groups.iter().position(|group| Some(group.timestamp_us) == timestamp_us) == Some(at)
     }
 }
 
@@ -316,16 +378,20 @@ pub(crate) fn row_deletion(table: &Table, prefix: Option<u16>, timestamp_us: i64
 }
 
 impl Group {
-    fn has(&self, cell: &Cell, is_dead: bool) -> bool {
-        cell.timestamp_us == self.timestamp_us && (is_dead || cell.local_deletion_s == self.expires_s)
+    /// Whether a live cell is one of the group.
+    fn has(&self, cell: &Cell) -> bool {
+        looked(1);
+        cell.timestamp_us == self.timestamp_us && cell.local_deletion_s == self.expires_s
     }
 
     /// Whether the group's INSERT assigns a collection: all that the row has of it was written by that statement.
     fn assigns(&self, place: Place<'_>, column: &Column, now_s: i64) -> bool {
+        if !self.has_marker {
+            return false;
+        }
         let Some(deletion) = place.row.complex_deletion_of(column.id) else { return false };
-        self.has_marker
-            && deletion.timestamp_us == self.timestamp_us - 1
-            && place.row.cells_of(column.id).iter().all(|cell| cell.is_live(now_s) && self.has(cell, false))
+        deletion.timestamp_us == self.timestamp_us - 1
+            && place.row.cells_of(column.id).iter().all(|cell| cell.is_live(now_s) && self.has(cell))
     }
 }
 
@@ -333,14 +399,19 @@ impl Group {
 struct Cells<'p> {
     place: Place<'p>,
     now_s: i64,
-    group: Group,
-    leads: bool,
+    group: &'p Group,
+    members: &'p [usize],
 }
 
 impl<'p> Cells<'p> {
-    fn is_in(&self, cell: &Cell) -> bool {
-        let is_dead = !cell.is_live(self.now_s);
-        self.group.has(cell, is_dead) && (!is_dead || self.leads)
+    /// The cells of a column.
+    fn of(&self, column: ColumnId) -> impl Iterator<Item = &'p Cell> + Clone + use<'p> {
+        let cells = &self.place.row.row.cells;
+        // The cells of a row are in the order of their columns.
+        let is_before = |at: &usize| cells.get(*at).is_some_and(|cell| cell.column < column);
+        let members = self.members.get(self.members.partition_point(is_before)..).unwrap_or_default();
+        let cells = members.iter().filter_map(|at| cells.get(*at));
+        cells.inspect(|_| looked(1)).take_while(move |cell| cell.column == column)
     }
 
     fn put_cell(&self, cell: &Cell, values: &mut Values) {
@@ -354,7 +425,7 @@ impl<'p> Cells<'p> {
     fn put_whole(&self, column: &Column, values: &mut Values) {
         let row = self.place.row;
         if !column.ty.is_multi_cell() {
-            match row.cell_of(column.id).filter(|cell| self.is_in(cell)) {
+            match self.of(column.id).next() {
                 Some(cell) => self.put_cell(cell, values),
                 None => values.put_unset(),
             }
@@ -369,7 +440,7 @@ impl<'p> Cells<'p> {
             _ if cells.is_empty() => values.put_null(),
             CqlType::Udt(udt) => values.put_fields(
                 (0..udt.fields.len())
-                    .map(|field| find_field(self.place, column.id, field).map(|cell| row.value(cell))),
+                    .map(|field| find_field(row, cells.iter(), field).map(|cell| row.value(cell))),
             ),
             _ => put_elements(&column.ty, cells.iter(), row, values),
         }
@@ -383,7 +454,7 @@ impl<'p> Cells<'p> {
                 let is_whole = self.group.assigns(self.place, column, self.now_s);
                 let mut is_any = false;
                 for field in 0..udt.fields.len() {
-                    let cell = find_field(self.place, column.id, field).filter(|cell| self.is_in(cell));
+                    let cell = find_field(row, self.of(column.id), field);
                     match cell.filter(|_| !is_whole) {
                         None => values.put_unset(),
                         Some(cell) => {
@@ -395,8 +466,8 @@ impl<'p> Cells<'p> {
                 is_any
             }
             ty if ty.is_multi_cell() => {
-                let cells = row.cells_of(column.id).iter();
-                let cells = cells.filter(|cell| cell.is_live(self.now_s) && self.group.has(cell, false));
+                // Those of a set or map are alive.
+                let cells = self.of(column.id);
                 let is_any =
                     cells.clone().next().is_some() && !self.group.assigns(self.place, column, self.now_s);
                 match is_any {
@@ -406,7 +477,7 @@ impl<'p> Cells<'p> {
                 is_any
             }
             _ => {
-                let cell = row.cell_of(column.id).filter(|cell| !self.group.has_marker && self.is_in(cell));
+                let cell = self.of(column.id).next().filter(|_| !self.group.has_marker);
                 match cell {
                     Some(cell) => self.put_cell(cell, values),
                     None => values.put_unset(),
@@ -417,10 +488,14 @@ impl<'p> Cells<'p> {
     }
 }
 
-/// The cell of a field of a user type: its path is the field's position.
-fn find_field<'p>(place: Place<'p>, column: ColumnId, field: usize) -> Option<&'p Cell> {
+/// The cell of a field among those of a user type: its path is the field's position.
+fn find_field<'c>(
+    row: RowView<'_>,
+    mut cells: impl Iterator<Item = &'c Cell>,
+    field: usize,
+) -> Option<&'c Cell> {
     let path = u16::try_from(field).ok()?.to_be_bytes();
-    place.row.cells_of(column).iter().find(|cell| place.row.path(cell) == path)
+    cells.find(|cell| row.path(cell) == path)
 }
 
 /// Elements of a set or map as one value.
@@ -475,4 +550,88 @@ pub(super) fn put_clustering<'v>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a cell was looked at.
+    static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts that cells are looked at, for the tests.
+fn looked(cells: usize) {
+    #[cfg(test)]
+    LOOKS.with(|looks| looks.set(looks.get() + cells));
+    let _ = cells;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
+    use helenus_cql::{LocalBackend, LocalOptions};
+    use helenus_engine::read::{KeyRange, UnfilteredSink};
+    use helenus_engine::{Database, DatabaseOptions};
+    use helenus_host::sim::Machine;
+    use helenus_model::unfiltered::Unfiltered;
+
+    struct Writer(RowWrites, Vec<Write>, usize, i64);
+
+    impl UnfilteredSink for Writer {
+        fn partition(
+            &mut self,
+            _: &[u8],
+            _: DeletionTime,
+            _: Option<RowView<'_>>,
+        ) -> helenus_engine::Result<()> {
+            Ok(())
+        }
+
+        fn element(&mut self, element: Unfiltered<'_>) -> helenus_engine::Result<()> {
+            if let Unfiltered::Row(row) = element {
+                self.2 += row.row.cells.len();
+                self.0.row(b"key1", row, self.3, &mut self.1).unwrap();
+            }
+            Ok(())
+        }
+
+        fn partition_end(&mut self) -> helenus_engine::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Elements that were written one by one, and removed one by one, have as many timestamps as there are elements.
+    #[test]
+    fn the_cells_of_a_row_are_looked_at_a_few_times_each_however_many_timestamps_they_have() {
+        const ELEMENTS: usize = 2_000;
+        let machine = Machine::new(1);
+        let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
+        let backend = LocalBackend::new(database, LocalOptions::default());
+        let run = |text: &str| {
+            let answer = backend.query(text, &Request::plain(&Identity::default(), &[]), &mut NoRows);
+            match answer.unwrap_or_else(|error| panic!("{text}: {error}")).outcome {
+                Outcome::Done(ticket) | Outcome::SchemaChanged(_, ticket) => ticket.wait().unwrap(),
+                _ => {}
+            }
+        };
+        run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        run("CREATE TABLE ks.t (k int, c int, m map<int, int>, s set<int>, PRIMARY KEY (k, c))");
+        run("INSERT INTO ks.t (k, c) VALUES (1, 1) USING TIMESTAMP 7");
+        for at in 0..ELEMENTS {
+            let stamp = 1_000 + at;
+            run(&format!(
+                "UPDATE ks.t USING TIMESTAMP {stamp} SET m[{at}] = 1, s = s + {{{at}}} WHERE k = 1 AND c = 1"
+            ));
+            run(&format!(
+                "DELETE m[{}] FROM ks.t USING TIMESTAMP {stamp} WHERE k = 1 AND c = 1",
+                at + ELEMENTS
+            ));
+        }
+        let table = backend.database().schema().table("ks", "t").unwrap().clone();
+        let mut writer = Writer(RowWrites::new(&table), Vec::new(), 0, backend.database().now_s());
+        LOOKS.set(0);
+        backend.database().scan_unfiltered(&table, &KeyRange::all(), &mut writer).unwrap();
+        assert_eq!((writer.1.len(), writer.2), (1 + 2 * ELEMENTS, 3 * ELEMENTS));
+        assert!(LOOKS.get() <= 4 * writer.2, "{} looks at {} cells", LOOKS.get(), writer.2);
+    }
 }

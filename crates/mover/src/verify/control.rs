@@ -94,6 +94,12 @@ impl Verification {
         Ok(verification)
     }
 
+    /// One of no tables, for tests.
+    #[cfg(test)]
+    pub(super) fn of_tests() -> Arc<Verification> {
+        Arc::new(Verification { report: Mutex::default(), stop: watch::Sender::new(false) })
+    }
+
     /// What it has found until now.
     pub(crate) fn report(&self) -> VerifyReport {
         self.report.lock().clone()

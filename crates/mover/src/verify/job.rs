@@ -34,7 +34,7 @@ pub(super) struct Job {
     pub(super) at: usize,
     pub(super) place: usize,
     pub(super) repairs: bool,
-    slack_s: i64,
+    pub(super) slack_s: i64,
     pub(super) stopped: watch::Receiver<bool>,
 }
 

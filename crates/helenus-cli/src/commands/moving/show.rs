@@ -94,9 +94,10 @@ fn table_line(table: &TableReport) -> String {
             let lag = table.lag_s.map_or("not read yet".to_owned(), |lag| format!("{lag:.1} s behind"));
             let to_verify = if table.is_to_verify { "; helenus move verify is to compare it" } else { "" };
             format!(
-                "tail: {lag}; {} and {} sent{to_verify}",
+                "tail: {lag}; {} and {} sent{}{to_verify}",
                 counted(table.rows, "row"),
-                counted(table.changes, "change")
+                counted(table.changes, "change"),
+                anew(table)
             )
         }
         ("back-fill", _) => {
@@ -104,13 +105,22 @@ fn table_line(table: &TableReport) -> String {
             let bar: String = (0..BAR).map(|cell| if cell < filled { '#' } else { '.' }).collect();
             let (done, all) = (table.ranges_done, table.ranges);
             format!(
-                "[{bar}] {done} of {}; {}, {}",
+                "[{bar}] {done} of {}; {}, {}{}",
                 counted(all, "range"),
                 counted(table.rows, "row"),
-                size(table.bytes)
+                size(table.bytes),
+                anew(table)
             )
         }
         (phase, _) => phase.to_owned(),
+    }
+}
+
+/// How often a table was begun anew, if it was.
+fn anew(table: &TableReport) -> String {
+    match table.begun_anew {
+        0 => String::new(),
+        times => format!("; begun anew {}", counted(times, "time")),
     }
 }
 
@@ -143,6 +153,8 @@ mod tests {
             "[##########..........] 128 of 256 ranges; 10 rows, 2.0 KiB"
         );
         assert_eq!(table_line(&table("tail")), "tail: 0.2 s behind; 10 rows and 0 changes sent");
+        let anew = TableReport { begun_anew: 2, ..table("tail") };
+        assert_eq!(table_line(&anew), "tail: 0.2 s behind; 10 rows and 0 changes sent; begun anew 2 times");
         let stopped = TableReport { reason: Some("dropped".to_owned()), ..table("stopped") };
         assert_eq!(table_line(&stopped), "stopped: dropped");
     }
