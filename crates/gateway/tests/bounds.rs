@@ -35,6 +35,7 @@ fn options() -> GatewayOptions {
         admission: None,
         bytes_max: 16 * MIB,
         unread_bytes_max: 16 * MIB,
+        statements_bytes_max: 16 * MIB,
         handshake_timeout: Duration::from_secs(60),
         idle_timeout: None,
         frame_grace: Duration::from_secs(60),
