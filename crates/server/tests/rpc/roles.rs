@@ -88,6 +88,6 @@ fn no_secret_of_a_text_stands_in_the_audit_log_though_it_is_only_prepared() {
     log.disable();
     let text = text_of_files(logs.path());
     assert!(!text.contains("topsecret"), "{text}");
-    assert!(text.matches("app").count() >= 4 * (texts.len() - 1), "{text}");
+    assert!(text.lines().count() > 4 * texts.len(), "{text}");
     assert!(text.contains("PREPARE_STATEMENT") && text.contains("shown"), "{text}");
 }
