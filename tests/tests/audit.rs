@@ -708,6 +708,7 @@ fn texts_near_statements_about_roles_show_no_secret() {
     let mut server = Server::start_in(folder, &options);
     let (mut raw, _) = Raw::login(server.address(), 4, ("cassandra", "cassandra"));
     let texts = [
+        "ALTER ROLE app WITH PASSWORD='topsecret'",
         "CREATE ROLE a WITH PASSWRD = 'topsecret'",
         "CREATE ROLE a 'topsecret'",
         "CREATE USER a IDENTIFIED BY 'topsecret'",
@@ -744,6 +745,8 @@ fn texts_near_statements_about_roles_show_no_secret() {
         let (query, compression, consistency) = (text.as_bytes(), Compression::None, ConsistencyLevel::One);
         calls.exchange(Method::ExecuteCql3Query, &args::Cql3Query { query, compression, consistency });
         calls.exchange(Method::ExecuteCqlQuery, &args::CqlQuery { query: text.as_bytes(), compression });
+        calls.exchange(Method::PrepareCql3Query, &args::CqlQuery { query: text.as_bytes(), compression });
+        calls.exchange(Method::PrepareCqlQuery, &args::CqlQuery { query: text.as_bytes(), compression });
     }
     // As a bound value, traced.
     let text = "UPDATE system_auth.roles SET salted_hash = ? WHERE role = 'ROLE'";
@@ -759,6 +762,6 @@ fn texts_near_statements_about_roles_show_no_secret() {
     }
     server.stop();
     let text = log_text(&server);
-    assert!(text.lines().count() > texts.len() * 5);
+    assert!(text.lines().count() > texts.len() * 7);
     assert!(!text.contains("topsecret"), "{text}");
 }

@@ -2,6 +2,7 @@
 //! Helenus with logins, which answers as a node of Cassandra does; `cluster` has real nodes, without logins.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use end_to_end::raw::{
     AUTH_SUCCESS, AUTHENTICATE, ERROR, EXECUTE, OPTIONS, PREPARE, QUERY, RESULT, Raw, query,
@@ -241,4 +242,31 @@ fn the_default_password_is_refused_from_elsewhere_though_the_gateway_is_at_the_c
     assert_eq!(wrong, "Provided username cassandra and/or password are incorrect");
     let server = start(&["--allow-default-password"]);
     assert_eq!(Raw::login(server.address(), 4, default).1.opcode, AUTH_SUCCESS);
+}
+
+/// The cluster ends the connections of a role that is dropped, and takes no new ones.
+#[test]
+fn the_session_of_a_role_that_is_dropped_ends_with_an_error_that_says_so() {
+    let gateway = gateway();
+    let mut reader = client(&gateway, 4, ("reader", "r"));
+    assert_eq!(reader.query(READ).opcode, RESULT);
+    let admin = Cql::connect_as(gateway.cluster.address(), ("cassandra", "cassandra")).expect("a login");
+    admin.run("DROP ROLE reader");
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (code, why) = reader.query(READ).error();
+        if why.contains("cannot log in at the cluster any more") {
+            assert_eq!(code, UNAUTHORIZED, "{why}");
+            break;
+        }
+        assert!(Instant::now() < until, "{code:x} {why}");
+    }
+    assert!(reader.receive().is_none(), "the session ends");
+    let (_, reply) = Raw::login(gateway.server.address(), 4, ("reader", "r"));
+    assert_eq!(reply.error().0, BAD_CREDENTIALS);
+    // It comes back with the same password: nothing of before stands in its way.
+    admin.run("CREATE ROLE reader WITH LOGIN = true AND PASSWORD = 'r'");
+    admin.run("GRANT SELECT ON app.t TO reader");
+    let mut reader = client(&gateway, 4, ("reader", "r"));
+    assert_eq!(reader.query(READ).opcode, RESULT);
 }

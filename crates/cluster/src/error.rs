@@ -134,6 +134,19 @@ pub enum ConnectError {
     },
 }
 
+impl ConnectError {
+    /// The node's answer, if it has refused the login.
+    pub fn login_refusal(&self) -> Option<&ErrorMessage> {
+        match self {
+            ConnectError::Refused { error, .. } => {
+                let code = error.detail.code();
+                matches!(code, ErrorCode::BadCredentials | ErrorCode::Unauthorized).then_some(error)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Why a statement failed, or a cluster cannot be used.
 #[derive(Debug, Error)]
 pub enum ClusterError {

@@ -24,6 +24,7 @@ mod options;
 mod replication;
 mod ring;
 mod statement;
+mod statement_memory;
 mod topology;
 mod written;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use helenus_wire::native::{Query, QueryParameters, Request};
+use helenus_wire::native::{ErrorMessage, Query, QueryParameters, Request};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -75,6 +75,12 @@ impl Node {
         self.pool.error.lock().clone()
     }
 
+    /// The error by which the node has refused the login of these connections, if there is none for that reason: its role is gone, may not
+    /// log in any more, or has another password.
+    pub fn login_refusal(&self) -> Option<ErrorMessage> {
+        self.pool.refusal.lock().clone()
+    }
+
     /// Checks a login: opens a connection with it, and closes that.
     ///
     /// # Errors
@@ -107,6 +113,8 @@ pub(crate) struct Pool {
     by_keyspace: KeyspaceConnections,
     turn: AtomicUsize,
     error: Mutex<Option<String>>,
+    /// The answer to the last login, if that was refused.
+    refusal: Mutex<Option<ErrorMessage>>,
     wake: Arc<Notify>,
     /// Called when a connection was opened, or all are lost.
     changed: Arc<Notify>,
@@ -188,6 +196,7 @@ impl Pool {
             by_keyspace: KeyspaceConnections::default(),
             turn: AtomicUsize::new(0),
             error: Mutex::new(None),
+            refusal: Mutex::new(None),
             wake: Arc::new(Notify::new()),
             changed: Arc::clone(changed),
             task: Mutex::new(None),
@@ -263,10 +272,12 @@ impl Pool {
                 Ok(connection) => {
                     opened.live.push((connection, tokio::time::Instant::now()));
                     *self.error.lock() = None;
+                    *self.refusal.lock() = None;
                     self.publish(opened);
                 }
                 Err(error) => {
                     *self.error.lock() = Some(error.to_string());
+                    *self.refusal.lock() = error.login_refusal().cloned();
                     self.changed.notify_waiters();
                     opened.pause();
                 }

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use crate::ClusterError;
 use crate::ring::partition_key_token;
+use crate::statement_memory::columns_bytes;
 
-/// What a statement, and each of its columns, is taken to need at least.
+/// What a statement is taken to need at least, with its ids at the nodes.
 const STATEMENT_BYTES: u64 = 1 << 10;
-const COLUMN_BYTES: u64 = 128;
 
 /// The statement as one node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +57,10 @@ impl Statement {
     }
 
     /// What it is taken to need of memory, for those who keep statements up to a number of bytes: its text, as it is kept once more by whoever
-    /// looks for it, and its columns.
+    /// looks for it, and its columns with their names and types.
     pub fn estimated_bytes(&self) -> u64 {
-        let columns = self.variables.len() + self.result_columns.len();
-        STATEMENT_BYTES + 2 * self.text.len() as u64 + COLUMN_BYTES * columns as u64
+        let columns = columns_bytes(&self.variables) + columns_bytes(&self.result_columns);
+        STATEMENT_BYTES + 2 * self.text.len() as u64 + columns
     }
 
     /// The statement at a node, if it is prepared there.

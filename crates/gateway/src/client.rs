@@ -27,8 +27,9 @@ const SHARE_OF_CLIENT: u64 = 4;
 const SHARE_OF_LONG_ANSWER: u64 = 2;
 /// Answers up to this length are sent in any case: as many as a client may ask for are 2 MiB.
 const SMALL_BYTES: usize = 1 << 10;
-/// Buffers are kept up to this size.
+/// Buffers are kept up to this size while there is something to send, and up to the other while there is not.
 const KEPT_BYTES: usize = 256 << 10;
+const RESTING_BYTES: usize = 1 << 10;
 /// How long the end of a connection may take: TLS writes what it still has and its farewell, and the client may not read.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -95,6 +96,22 @@ impl Batch {
         self.held.set(0);
         self.rooms.clear();
         self.rooms.shrink_to(IN_FLIGHT_MAX);
+    }
+
+    /// Keeps little, if it is empty: its client may be silent for long.
+    fn rest(&mut self) {
+        rest(&mut self.bare);
+        rest(&mut self.envelopes);
+        if self.rooms.is_empty() {
+            self.rooms = Vec::new();
+        }
+    }
+}
+
+/// Keeps little of a buffer that is empty.
+fn rest(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() && buffer.capacity() > RESTING_BYTES {
+        *buffer = Vec::new();
     }
 }
 
@@ -439,6 +456,9 @@ impl Client {
                 if closing && self.in_flight.load(Ordering::Acquire) == 0 {
                     break;
                 }
+                batch.rest();
+                rest(&mut framed);
+                self.output.lock().batch.rest();
                 self.wake.notified().await;
                 continue;
             }

@@ -107,7 +107,8 @@ impl Connection {
             while let Some(arrived) = self.input.next() {
                 match arrived {
                     Arrived::Request(header, body, _) if self.version.is_some() && self.role.is_none() => {
-                        self.log_in(&header, &body, (&mut *socket, until.as_mut())).await;
+                        // What is rare is on the heap meanwhile: the future of a silent connection is small.
+                        Box::pin(self.log_in(&header, &body, (&mut *socket, until.as_mut()))).await;
                     }
                     Arrived::Request(header, body, held) => {
                         if self.take(header, (body, held), &mut *socket).await == Read::Stopped {
@@ -370,7 +371,7 @@ impl Connection {
     async fn run_statement(&mut self, mut job: Job, socket: &mut (dyn AsyncRead + Send + Unpin)) -> Read {
         match job.resolve() {
             Err(ErrorMessage { detail: ErrorDetail::Unprepared { .. }, .. }) => {
-                self.prepare_again(&job, socket).await;
+                Box::pin(self.prepare_again(&job, socket)).await;
                 let resolved = job.resolve();
                 self.run_resolved(Arc::new(job), resolved).await;
                 Read::Stopped
@@ -399,7 +400,7 @@ impl Connection {
         let Effect::Use(keyspace) = &job.text.effect else {
             return forward(job);
         };
-        match self.shared.cluster.check_keyspace(keyspace, job.until).await {
+        match Box::pin(self.shared.cluster.check_keyspace(keyspace, job.until)).await {
             Ok(()) => {
                 self.keyspace = Some(keyspace.as_str().into());
                 self.client.answer(job.version, job.stream, &Outgoing::SetKeyspace(keyspace));

@@ -108,8 +108,17 @@ pub(crate) fn fail_unasked(job: &Job, error: &CallError) {
     }
 }
 
-/// Tells the client that no node could be asked; nothing was sent.
+/// Tells the client that no node could be asked; nothing was sent. Where the nodes do not take the login of its role any more, its session
+/// ends.
 pub(crate) fn fail_unsent(job: &Job, error: &ClusterError) {
+    if job.shared.roles.are_needed()
+        && let Some(refusal) = job.role.cluster.login_refusal()
+    {
+        let message =
+            format!("The role of this session cannot log in at the cluster any more: {}", refusal.message);
+        job.fail(&ErrorMessage::plain(ErrorCode::Unauthorized, message));
+        return job.client.close_after_answers();
+    }
     let detail = match error {
         ClusterError::Call(CallError::Full { .. }) => ErrorDetail::Plain(ErrorCode::Overloaded),
         _ => ErrorDetail::Unavailable { consistency: job.consistency(), required: 1, alive: 0 },

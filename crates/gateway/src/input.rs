@@ -5,7 +5,9 @@
 //! here already counts in any case, except for the little that each connection may keep. A request leaves with the bytes of its body and
 //! what it takes besides.
 
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use helenus_wire::WireError;
@@ -145,7 +147,8 @@ impl Input {
         Some(refusal)
     }
 
-    /// Reads what the client has sent; 0 at the end.
+    /// Reads what the client has sent; 0 at the end. While nothing comes and nothing is unused, no buffer is kept: a connection costs
+    /// its client nothing.
     pub async fn fill(&mut self, socket: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<usize> {
         self.bytes.drain(..self.used);
         self.used = 0;
@@ -154,16 +157,33 @@ impl Input {
             false if self.budget.is_pressed() => LITTLE_BYTES,
             false => self.read_bytes,
         };
-        // What an idle connection keeps.
-        if self.bytes.is_empty() {
-            self.bytes.shrink_to(most);
-        }
         if let Some((_, segments)) = self.segments.as_mut().filter(|(_, reader)| reader.is_between_messages())
         {
             segments.trim();
         }
-        self.bytes.reserve(most);
-        let read = socket.take(most as u64).read_buf(&mut self.bytes).await?;
+        if self.bytes.is_empty() {
+            self.bytes.shrink_to(most);
+        }
+        let Input { bytes, payload, .. } = &mut *self;
+        let read = poll_fn(|context| {
+            let read = {
+                let mut limited = (&mut *socket).take(most as u64);
+                if bytes.capacity() - bytes.len() < most {
+                    bytes.reserve(most);
+                }
+                pin!(limited.read_buf(bytes)).poll(context)
+            };
+            if read.is_pending() {
+                if bytes.is_empty() {
+                    *bytes = Vec::new();
+                }
+                if payload.is_empty() {
+                    *payload = Vec::new();
+                }
+            }
+            read
+        });
+        let read = read.await?;
         self.read_bytes = if read < most { LITTLE_BYTES } else { (4 * most).min(READ_BYTES) };
         self.received += read as u64;
         self.count();

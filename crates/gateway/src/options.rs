@@ -32,6 +32,8 @@ pub struct GatewayOptions {
     /// The most bytes of answers that clients have not taken, but for long ones (`helenus_cluster::AnswerRoom`). Beyond it nothing is read,
     /// and what was asked for gets an error.
     pub unread_bytes_max: u64,
+    /// The memory of prepared statements, bytes. The least used are forgotten first.
+    pub statements_bytes_max: u64,
     /// How long a connection may take to send STARTUP.
     pub handshake_timeout: Duration,
     /// How long a client may be silent while none of its requests is in progress; `None`: without limit.

@@ -54,6 +54,9 @@ pub(crate) async fn prepare(job: &Job) {
                     return fail(job, &error);
                 }
             };
+            if let Some(refusal) = statements.refusal(&prepared) {
+                return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, refusal));
+            }
             add(&job.shared, id, (prepared, text))
         }
     };

@@ -91,6 +91,11 @@ struct Slot {
 }
 
 impl Slot {
+    /// Whether no node takes the role's login any more, as far as is known.
+    fn is_refused(&self) -> bool {
+        self.role.get().is_some_and(|role| role.cluster.login_refusal().is_some())
+    }
+
     /// Whether a client has it, or is about to. Called with the list locked, which holds one reference.
     fn is_used(self: &Arc<Slot>) -> bool {
         Arc::strong_count(self) > 1 || self.role.get().is_some_and(|role| Arc::strong_count(role) > 1)
@@ -221,6 +226,10 @@ impl Roles {
         let key = (login.user.clone(), login.password.clone());
         let slot = {
             let mut slots = self.slots.lock();
+            // The nodes have refused the login and take it now. Its connections would be tried again only after a pause.
+            if slots.get(&key).is_some_and(|slot| slot.is_refused()) {
+                slots.remove(&key);
+            }
             if slots.len() >= ROLES_MAX && !slots.contains_key(&key) {
                 slots.retain(|_, slot| slot.is_used());
                 if slots.len() >= ROLES_MAX {

@@ -189,7 +189,7 @@ async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool)) {
     let _ = socket.set_nodelay(true);
     let within = shared.options.handshake_timeout;
     let secured = tokio::select! {
-        secured = tokio::time::timeout(within, secure(shared, socket, may_be_tls)) => secured,
+        secured = tokio::time::timeout(within, Box::pin(secure(shared, socket, may_be_tls))) => secured,
         () = shared.stopped() => return,
     };
     let Ok(Some((input, output))) = secured else {

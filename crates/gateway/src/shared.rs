@@ -57,7 +57,7 @@ impl Shared {
         Shared {
             shown: ShownNodes::new(shows_all),
             open: Arc::default(),
-            statements: Statements::new(),
+            statements: Statements::new(options.statements_bytes_max),
             budgets: Budgets::new(options.bytes_max, options.unread_bytes_max),
             clients: Mutex::default(),
             stopping: Notify::new(),

@@ -17,8 +17,7 @@ use tokio::time::Instant;
 
 use crate::statement_text::StatementText;
 
-/// The memory of all statements, and what a usual one is taken to need.
-const BYTES_MAX: u64 = 64 << 20;
+/// The memory that a usual statement is taken to need.
 const USUAL_BYTES: u64 = 4 << 10;
 /// Statements that are being prepared, beyond which those are forgotten that are not.
 const PREPARING_MAX: usize = 1_000;
@@ -63,9 +62,9 @@ impl GatewayStatement {
 }
 
 #[derive(Clone)]
-struct ByText;
+struct ByMemory;
 
-impl Weighter<StatementId, Arc<GatewayStatement>> for ByText {
+impl Weighter<StatementId, Arc<GatewayStatement>> for ByMemory {
     fn weight(&self, _id: &StatementId, statement: &Arc<GatewayStatement>) -> u64 {
         statement.statement.estimated_bytes()
     }
@@ -73,7 +72,7 @@ impl Weighter<StatementId, Arc<GatewayStatement>> for ByText {
 
 /// All of them.
 pub(crate) struct Statements {
-    kept: Cache<StatementId, Arc<GatewayStatement>, ByText>,
+    kept: Cache<StatementId, Arc<GatewayStatement>, ByMemory>,
     /// The statements that are being prepared, each with the time of the last failure.
     preparing: Mutex<HashMap<StatementId, Arc<LastFailure>>>,
 }
@@ -111,10 +110,22 @@ impl Drop for PrepareTurn<'_> {
 }
 
 impl Statements {
-    pub fn new() -> Statements {
-        let estimated = (BYTES_MAX / USUAL_BYTES) as usize;
-        let kept = Cache::with_weighter(estimated, BYTES_MAX, ByText);
+    /// `bytes_max`: the memory of all statements.
+    pub fn new(bytes_max: u64) -> Statements {
+        let estimated = (bytes_max / USUAL_BYTES).max(16) as usize;
+        let kept = Cache::with_weighter(estimated, bytes_max, ByMemory);
         Statements { kept, preparing: Mutex::default() }
+    }
+
+    /// Why a statement cannot be kept, for its client: it would have to be prepared for each execution.
+    pub fn refusal(&self, statement: &Statement) -> Option<String> {
+        let (bytes, most) = (statement.estimated_bytes(), self.kept.capacity() / 2);
+        (bytes > most).then(|| {
+            format!(
+                "the statement needs {bytes} bytes of memory with its columns and their types, and the gateway keeps prepared statements \
+                 of up to {most}; name fewer columns, put a marker in place of long values, or raise prepared_statements_cache_size"
+            )
+        })
     }
 
     /// Waits until nobody else prepares this statement. Most who wait find it prepared then.

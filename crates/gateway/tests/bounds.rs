@@ -14,8 +14,8 @@ use helenus_cluster::{AnswerRoom, Cluster, ClusterOptions};
 use helenus_gateway::{Gateway, GatewayOptions, Roles, RolesOptions};
 use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, CQL_VERSION, Direction, EnvelopeReader, ErrorCode, ErrorMessage,
-    Opcode, Query, QueryParameters, Request, RequestHead, Response, StatementRef, Statements, Value, Values,
-    Version, decode_response, encode_startup,
+    Opcode, Prepare, Query, QueryParameters, Request, RequestHead, Response, StatementRef, Statements, Value,
+    Values, Version, decode_response, encode_startup,
 };
 use scripted_node::{Counts, Then, node};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,6 +35,7 @@ fn options() -> GatewayOptions {
         admission: None,
         bytes_max: 16 * MIB,
         unread_bytes_max: 16 * MIB,
+        statements_bytes_max: 16 * MIB,
         handshake_timeout: Duration::from_secs(60),
         idle_timeout: None,
         frame_grace: Duration::from_secs(60),
@@ -350,4 +351,28 @@ async fn who_is_not_admitted_by_the_process_is_told_why() {
     let mut told = Vec::new();
     socket.read_to_end(&mut told).await.unwrap();
     assert!(String::from_utf8_lossy(&told).contains("no more files"));
+}
+
+/// The few columns of a text may have types of thousands of fields, each with a name.
+#[tokio::test]
+async fn a_statement_that_needs_more_memory_than_statements_may_have_is_refused_in_words() {
+    let options = GatewayOptions { statements_bytes_max: 4 * MIB, ..options() };
+    let (gateway, counts) = gateway(Then::Void, &AnswerRoom::new(64 * MIB), options).await;
+    let mut client = Client::of(&gateway).await;
+    let mut prepare = async |text: &str| {
+        let mut bytes = Vec::new();
+        let request = Request::Prepare(Prepare { query: text, keyspace: None });
+        request.encode(&RequestHead::new(Version::V4, 1), &mut bytes).unwrap();
+        client.socket.write_all(&bytes).await.unwrap();
+        let (opcode, _, error) = client.receive().await;
+        (opcode, error.map(|error| (error.detail.code(), error.message)))
+    };
+    let (opcode, error) = prepare("INSERT wide").await;
+    let (code, message) = error.expect("its types need more");
+    assert_eq!((opcode, code), (Opcode::Error, ErrorCode::Invalid), "{message}");
+    assert!(message.contains("prepared_statements_cache_size"), "{message}");
+    assert_eq!(prepare("INSERT short").await, (Opcode::Result, None));
+    let before = counts.prepared.load(Ordering::SeqCst);
+    assert_eq!(prepare("INSERT short").await, (Opcode::Result, None));
+    assert_eq!(counts.prepared.load(Ordering::SeqCst), before, "it is kept");
 }

@@ -8,6 +8,7 @@ use helenus_cluster::{
 };
 use helenus_cql::CqlError;
 use helenus_cql::backend::{BoundValue, Request as CqlRequest, Values as CqlValues};
+use helenus_host::account::{self, Charge, Share};
 use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, Consistency, ErrorCode, Query, QueryParameters, Request, StatementRef,
     Statements, Value, Values, Version,
@@ -17,29 +18,39 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The memory of the statements that are remembered, and what a usual one is taken to need.
+/// The memory of the statements that are remembered, also as a part of the account, and what a usual one is taken to need.
 const BYTES_MAX: u64 = 32 << 20;
+const ACCOUNT_PART: u64 = 8;
 const USUAL_BYTES: u64 = 4 << 10;
 /// A page that is too long for the room that there is, is asked for again with this part of its rows.
 const FEWER_ROWS: i32 = 8;
 
 #[derive(Clone)]
-struct ByText;
+struct ByMemory;
 
-impl Weighter<String, Arc<Statement>> for ByText {
-    fn weight(&self, _text: &String, statement: &Arc<Statement>) -> u64 {
-        statement.estimated_bytes()
+/// A statement whose memory is charged to the account.
+#[derive(Clone)]
+struct Remembered {
+    statement: Arc<Statement>,
+    charge: Arc<Charge>,
+}
+
+impl Weighter<String, Remembered> for ByMemory {
+    fn weight(&self, _text: &String, remembered: &Remembered) -> u64 {
+        remembered.charge.bytes()
     }
 }
 
 /// The prepared statements of all families. They are the same for all roles: the cluster checks at each execution what a role may do.
 ///
 /// Clients choose the texts, with as many columns as a call has, so their bytes are limited, not their number.
-pub(crate) struct Prepared(Cache<String, Arc<Statement>, ByText>);
+pub(crate) struct Prepared(Cache<String, Remembered, ByMemory>);
 
 impl Default for Prepared {
     fn default() -> Prepared {
-        Prepared(Cache::with_weighter((BYTES_MAX / USUAL_BYTES) as usize, BYTES_MAX, ByText))
+        let bytes_max = BYTES_MAX.min(account::limit() / ACCOUNT_PART);
+        let estimated = (bytes_max / USUAL_BYTES).max(16) as usize;
+        Prepared(Cache::with_weighter(estimated, bytes_max, ByMemory))
     }
 }
 
@@ -51,10 +62,11 @@ impl Prepared {
 
     async fn get(&self, cluster: &Cluster, text: &str) -> Result<Arc<Statement>, ClusterError> {
         if let Some(known) = self.0.get(text) {
-            return Ok(known);
+            return Ok(known.statement);
         }
         let statement = cluster.prepare(text, None).await?;
-        self.0.insert(text.to_owned(), Arc::clone(&statement));
+        let charge = Arc::new(Charge::force(Share::Statements, statement.estimated_bytes()));
+        self.0.insert(text.to_owned(), Remembered { statement: Arc::clone(&statement), charge });
         Ok(statement)
     }
 }
@@ -72,6 +84,14 @@ pub(crate) struct Sender {
 impl Sender {
     /// The error of a call.
     pub(crate) fn error(&self, error: ClusterError, work: Work) -> CqlError {
+        let is_unsent = match &error {
+            ClusterError::Call(error) => !error.was_sent(),
+            error => matches!(error, ClusterError::NoNode { .. } | ClusterError::Connect(_)),
+        };
+        if let Some(refusal) = self.cluster.login_refusal().filter(|_| is_unsent) {
+            let text = refusal.message;
+            return CqlError::Unauthorized(format!("The role cannot log in at the cluster any more: {text}"));
+        }
         cql_error(error, work, self.consistency as u16)
     }
 

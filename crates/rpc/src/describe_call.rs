@@ -11,6 +11,9 @@ use helenus_wire::thrift::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The longest statement that is parsed for a log alone.
+const PARSED_BYTES_MAX: usize = 16 << 10;
+
 /// An exception sent to a client. `NotFoundException` is a normal answer and not counted here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -110,6 +113,15 @@ impl Refused {
     }
 }
 
+/// What is known of the text of a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextParse {
+    /// Whether it is a statement. If not, nobody knows which part of it is a secret.
+    pub is_statement: bool,
+    /// Whether its values may be secrets: it, or a part of it, is on a table of roles and rights.
+    pub has_secret_values: bool,
+}
+
 /// A call in the form that logs show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallDescription {
@@ -121,6 +133,9 @@ pub struct CallDescription {
     pub key: Option<String>,
     /// What it is about, for the audit log.
     pub subject: Subject,
+    /// Whether `text` is a statement that could be parsed, and what logs may show of it. These are known of the text alone: the
+    /// subject is that of the call, which may only prepare the text.
+    pub parse: TextParse,
     /// The role of its session; `None` before a login.
     pub role: Option<Arc<str>>,
 }
@@ -135,7 +150,8 @@ impl Rpc {
         let Some(method) = method else {
             let text = "a message that is no call".to_owned();
             let subject = Subject::bare(EventType::RequestFailure);
-            return CallDescription { is_statement: false, text, key: None, subject, role };
+            let parse = TextParse::default();
+            return CallDescription { is_statement: false, text, key: None, subject, parse, role };
         };
         // A stranger's call is not looked at more closely than its refusal did: a compressed statement may be a thousand times
         // as long as its message, and whatever is written of it takes the log's room.
@@ -146,12 +162,13 @@ impl Rpc {
                 text: method.name().to_owned(),
                 key: None,
                 subject,
+                parse: TextParse::default(),
                 role,
             };
         }
         if let Some(text) = self.statement_of(method, reader.clone()) {
-            let subject = self.subject_of_statement(method, &text, session);
-            return CallDescription { is_statement: true, text, key: None, subject, role };
+            let (subject, parse) = self.subject_of_statement(method, &text, session);
+            return CallDescription { is_statement: true, text, key: None, subject, parse, role };
         }
         let subject = subject_of_call(method, reader.clone(), session);
         let (families, key) = about(method, reader);
@@ -160,28 +177,37 @@ impl Rpc {
         let name = method.name();
         let text =
             if families.is_empty() { name.to_owned() } else { format!("{name} of {}", families.join(", ")) };
-        CallDescription { is_statement: false, text, key, subject, role }
+        CallDescription { is_statement: false, text, key, subject, parse: TextParse::default(), role }
     }
 
-    fn subject_of_statement(&self, method: Method, text: &str, session: &Session) -> Subject {
+    /// What a statement is about in its call, and what its text alone says.
+    fn subject_of_statement(&self, method: Method, text: &str, session: &Session) -> (Subject, TextParse) {
         let keyspace = session.keyspace.as_deref();
         let found = match method {
             Method::ExecuteCqlQuery | Method::PrepareCqlQuery | Method::ExecutePreparedCqlQuery => {
                 subject_of_cql2(text, keyspace)
             }
-            _ => {
-                let local = self.storage.local();
-                local.and_then(|local| local.subject(text, keyspace)).map(|found| (*found).clone())
-            }
+            _ => match self.storage.local() {
+                Some(local) => local.subject(text, keyspace).map(|found| (*found).clone()),
+                None => {
+                    let parse = parse_of_elsewhere(text);
+                    return (Subject::bare(event_of(method)), parse);
+                }
+            },
+        };
+        let parse = TextParse {
+            is_statement: found.is_some(),
+            has_secret_values: found.as_ref().is_some_and(Subject::has_secret_values),
         };
         let subject = found.unwrap_or(Subject::bare(event_of(method)));
-        match method {
+        let subject = match method {
             // Nothing of a batch has been done.
             Method::PrepareCqlQuery | Method::PrepareCql3Query => {
                 Subject { event: EventType::PrepareStatement, parts: Box::default(), ..subject }
             }
             _ => subject,
-        }
+        };
+        (subject, parse)
     }
 
     fn statement_of(&self, method: Method, mut reader: Reader<'_>) -> Option<String> {
@@ -206,6 +232,16 @@ impl Rpc {
             }
             _ => None,
         }
+    }
+}
+
+/// What is known of the text of a CQL 3 statement that runs elsewhere. One that is long counts as none: its syntax tree would take a
+/// multiple of its memory.
+fn parse_of_elsewhere(text: &str) -> TextParse {
+    let is_statement = text.len() <= PARSED_BYTES_MAX && helenus_cql::syntax::parse(text).is_ok();
+    TextParse {
+        is_statement,
+        has_secret_values: is_statement && helenus_cql::syntax::has_secret_values(text),
     }
 }
 

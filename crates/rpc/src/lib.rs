@@ -33,7 +33,7 @@ pub use access::role_to_log_in;
 pub use call_options::{Arrival, CallOptions, LoginHandle, LoginTurn};
 pub use calls::CallOutcome;
 pub use context::Rpc;
-pub use describe_call::{CallDescription, Refused, RefusedKind};
+pub use describe_call::{CallDescription, Refused, RefusedKind, TextParse};
 pub use name::Comparator;
 pub use node::Node;
 pub use session::Session;

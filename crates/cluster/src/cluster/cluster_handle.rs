@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use helenus_model::token::Token;
-use helenus_wire::native::{SchemaChange, SchemaTarget, StatusChange, TopologyChange};
+use helenus_wire::native::{ErrorMessage, SchemaChange, SchemaTarget, StatusChange, TopologyChange};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinHandle;
@@ -16,13 +16,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::control;
+use super::told_events::ToldEvents;
 use crate::node::{Node, Pool};
 use crate::options::{ClusterOptions, HostPort, Login};
 use crate::topology::{self, ReadNode, ReadTopology, Topology};
 use crate::{ClusterError, ConnectError, Connection};
-
-/// Events that a subscriber may be behind.
-const EVENTS_KEPT: usize = 1024;
 
 /// The pause between two looks at the schema versions.
 const AGREEMENT_PAUSE: Duration = Duration::from_millis(50);
@@ -53,7 +51,7 @@ pub(super) struct Inner {
     /// The names by which contact points were given: certificates are for these.
     pub(super) names: Mutex<HashMap<SocketAddr, HostPort>>,
     pub(super) topology: ArcSwap<Topology>,
-    pub(super) events: broadcast::Sender<ClusterEvent>,
+    pub(super) events: ToldEvents,
     /// Notified when connections come and go.
     pub(super) changed: Arc<Notify>,
     pub(super) control: Mutex<Option<Connection>>,
@@ -83,13 +81,12 @@ impl Cluster {
         let local_dc = local_dc(&options, &found.read)?;
         let changed = Arc::new(Notify::new());
         let nodes = nodes(&found.read, &[], (&options, &changed), &names);
-        let (events, _) = broadcast::channel(EVENTS_KEPT);
         let inner = Arc::new(Inner {
             topology: ArcSwap::from_pointee(Topology::new(found.read, local_dc, nodes)),
             options,
             contact_points,
             names,
-            events,
+            events: ToldEvents::default(),
             changed,
             control: Mutex::new(Some(found.connection.clone())),
             turn: AtomicUsize::new(0),
@@ -284,6 +281,15 @@ impl Cluster {
             }
         }
         versions
+    }
+
+    /// The error by which a node has refused the login of this cluster's connections, if none is left at any node.
+    pub fn login_refusal(&self) -> Option<ErrorMessage> {
+        let topology = self.topology();
+        match topology.nodes.iter().any(|node| node.is_connected()) {
+            true => None,
+            false => topology.nodes.iter().find_map(|node| node.login_refusal()),
+        }
     }
 
     pub(crate) fn no_node(&self) -> ClusterError {

@@ -113,7 +113,7 @@ pub(super) async fn keep(cluster: Weak<Inner>, mut connection: Connection, mut e
             read_at = begun + REFRESH;
             *inner.control.lock() = Some(found.connection.clone());
             (connection, events) = (found.connection, found.events);
-            let _ = inner.events.send(ClusterEvent::Missed);
+            inner.events.send(ClusterEvent::Missed);
             continue;
         }
         let told: Vec<ClusterEvent> = bodies.iter().filter_map(event_of).collect();
@@ -134,11 +134,10 @@ pub(super) async fn keep(cluster: Weak<Inner>, mut connection: Connection, mut e
             if let ClusterEvent::Status(StatusChange::Up, address) = event {
                 inner.nudge(address);
             }
-            // Without subscribers nobody misses it.
-            let _ = inner.events.send(event);
+            inner.events.send(event);
         }
         if has_missed {
-            let _ = inner.events.send(ClusterEvent::Missed);
+            inner.events.send(ClusterEvent::Missed);
         }
     }
 }
@@ -175,8 +174,7 @@ impl Inner {
         for (having, lacking, change) in differences {
             let lacks = |node: &&Arc<Node>| lacking.nodes.iter().all(|other| other.host_id != node.host_id);
             for node in having.nodes.iter().filter(lacks) {
-                // Without subscribers nobody misses it.
-                let _ = self.events.send(ClusterEvent::Topology(change, node.named));
+                self.events.send(ClusterEvent::Topology(change, node.named));
             }
         }
     }

@@ -3,5 +3,6 @@
 mod cluster_handle;
 mod control;
 mod run;
+mod told_events;
 
 pub use cluster_handle::{Cluster, ClusterEvent};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use helenus_model::types::CqlType;
+use helenus_model::types::{CqlType, UserType};
 use helenus_wire::native::{
     ColumnSource, ColumnSpec, Direction, EnvelopeReader, ErrorCode, ErrorDetail, ErrorMessage, Outgoing,
     Prepared, Put, Request, ResponseHead, RowsMetadata, RowsWriter, SchemaChange, SchemaTarget, SchemaVerb,
@@ -13,6 +13,17 @@ use helenus_wire::native::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+/// Markers whose types have many fields.
+fn wide() -> Vec<ColumnSpec> {
+    let field = |number: usize| (format!("field_{number}").into(), CqlType::Text);
+    let fields = (0..500).map(field).collect();
+    let udt = UserType { keyspace: "app".into(), name: "wide".into(), fields, frozen: true };
+    let ty = CqlType::Udt(udt.into());
+    let marker =
+        || ColumnSpec { keyspace: "app".into(), table: "t".into(), name: "v".into(), ty: ty.clone() };
+    std::iter::repeat_with(marker).take(100).collect()
+}
 
 /// What a node of several answers to a question for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,12 +152,13 @@ async fn serve(mut socket: TcpStream, then: Then, open: Open) {
                 Request::Prepare(prepare) if prepare.query.contains("silence") => {
                     counts.prepared.fetch_add(1, Ordering::SeqCst);
                 }
-                Request::Prepare(_) => {
+                Request::Prepare(prepare) => {
                     let number = counts.prepared.fetch_add(1, Ordering::SeqCst);
+                    let variables = if prepare.query.contains("wide") { wide() } else { Vec::new() };
                     say(Outgoing::Prepared(&Prepared {
                         id: &[number as u8; 16],
                         result_metadata_id: &[],
-                        variables: &[],
+                        variables: &variables,
                         partition_key: &[],
                         result_columns: &[],
                     }));

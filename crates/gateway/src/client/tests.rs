@@ -199,3 +199,39 @@ async fn who_waits_for_room_is_woken_whenever_it_comes() {
         tokio::time::timeout(Duration::from_secs(20), waits).await.expect("it is woken").unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_client_that_has_taken_its_answers_leaves_no_long_buffers_behind() {
+    for version in [Version::V4, Version::V5] {
+        let budgets = Budgets::new(MAX, MAX);
+        let client = Arc::new(client(&budgets, version, None));
+        let (mut near, far) = tokio::io::duplex(1 << 20);
+        let writer = Arc::clone(&client);
+        let writes = tokio::spawn(async move { writer.write(Box::new(far), GRACE).await });
+        send(&client, version, 200 << 10).unwrap();
+        let mut taken = 0;
+        let mut buffer = vec![0; 64 << 10];
+        while taken < 200 << 10 {
+            taken += near.read(&mut buffer).await.unwrap();
+        }
+        while client.output.lock().unsent > 0 {
+            tokio::task::yield_now().await;
+        }
+        // Both batches take turns.
+        for _ in 0..2 {
+            tokio::task::yield_now().await;
+            let kept = {
+                let output = client.output.lock();
+                output.batch.bare.capacity() + output.batch.envelopes.capacity()
+            };
+            assert!(kept <= 2 * RESTING_BYTES, "{version:?}: {kept}");
+            send(&client, version, 10).unwrap();
+            while client.output.lock().unsent > 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        client.close_after_answers();
+        drop(near);
+        writes.await.unwrap();
+    }
+}

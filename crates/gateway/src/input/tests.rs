@@ -140,6 +140,40 @@ async fn a_message_takes_its_bytes_when_its_header_announces_them_and_leaves_no_
     }
 }
 
+/// Without a login too, so that connections cost the gateway little, whoever opens them.
+#[tokio::test]
+async fn while_nothing_comes_no_buffer_is_kept() {
+    for framing in FRAMINGS {
+        let budget = Budget::new(BUDGET);
+        let mut input = input(None, &budget);
+        input.start(framing.0, framing.1);
+        let (mut client, mut socket) = tokio::io::duplex(1 << 20);
+        for length in [10, 3_000, 60_000, 200_000, 10] {
+            let bytes = request(framing, 1, length);
+            let mut is_whole = false;
+            for part in bytes.chunks(100_000) {
+                tokio::io::AsyncWriteExt::write_all(&mut client, part).await.unwrap();
+                loop {
+                    while let Some(arrived) = input.next() {
+                        is_whole |= matches!(arrived, Arrived::Request(..));
+                    }
+                    // Polled once: there is more, or it waits.
+                    let polled = {
+                        let mut filling = pin!(input.fill(&mut socket));
+                        poll_fn(|context| std::task::Poll::Ready(filling.as_mut().poll(context))).await
+                    };
+                    if polled.is_pending() {
+                        break;
+                    }
+                }
+            }
+            assert!(is_whole, "{framing:?} {length}");
+            assert_eq!((input.bytes.capacity(), input.payload.capacity()), (0, 0), "{framing:?} {length}");
+            assert_eq!(budget.used(), 0, "{framing:?} {length}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn without_room_a_message_waits_and_comes_through_once_there_is_some() {
     for framing in FRAMINGS {

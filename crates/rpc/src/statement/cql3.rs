@@ -51,6 +51,7 @@ impl Rpc {
                 (self.prepared.keep(prepared.id), markers.collect())
             }
             None => {
+                self.prepared.check_length(&text)?;
                 let markers = self.storage.markers(&text, session.keyspace.as_deref(), work.manner)?;
                 let markers = markers.iter().map(|(name, ty)| (name.to_string(), ty.class_name()));
                 let number = self.prepared.keep_elsewhere((session.keyspace.clone(), text.as_str().into()));

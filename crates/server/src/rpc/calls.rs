@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::task::coop;
 
-use super::connection::{Connection, Ended, Held, KEPT_BYTES_MAX};
+use super::connection::{Connection, Ended, Held};
+use super::output::UNCHARGED_BYTES;
 use super::watch::Watched;
 use crate::native::{LITTLE_BYTES, Reservation};
 use crate::thread_pool::{NO_THREAD, Turn};
@@ -71,7 +72,7 @@ impl Connection<'_> {
             let rest = self.input.bytes.get(*used..).unwrap_or_default();
             let found = next_message(rest, self.input.framing, self.shared.limits.messages)?;
             let Some(message) = found else { return Ok(calls) };
-            let start = self.output.len();
+            let start = self.output.bytes.len();
             let size = message.size;
             let watched = self.shared.watch.begin(self.client);
             let refusal = self.shared.watch.refusal();
@@ -83,7 +84,7 @@ impl Connection<'_> {
             };
             let rpc = &self.shared.rpc;
             let scope = Scope::begin(Share::Requests, Waits::Never);
-            let done = rpc.call(&message, &mut self.session, manner, &mut self.output)?;
+            let done = rpc.call(&message, &mut self.session, manner, &mut self.output.bytes)?;
             if !matches!(done, CallOutcome::WouldBlock) {
                 self.served.calls.fetch_add(1, Ordering::Relaxed);
                 // Within the scope: a description takes memory as its call does.
@@ -114,19 +115,21 @@ impl Connection<'_> {
             if self.session.is_over() {
                 return Err(Ended::SessionOver);
             }
-            if self.output.len() >= WRITE_BYTES {
+            if self.output.bytes.len() >= WRITE_BYTES {
                 self.settle().await?;
             }
         }
     }
 
     fn hold(&mut self, start: usize, (call, ticket): (Call, Ticket), in_flight: Option<InFlight>) {
-        self.held.push(Held { start, end: self.output.len(), call, ticket, _in_flight: in_flight });
+        self.held.push(Held { start, end: self.output.bytes.len(), call, ticket, _in_flight: in_flight });
     }
 
     /// Calls a message where it may wait for the disk. If the client leaves meanwhile, the call is cancelled.
     async fn call_blocking(&mut self, call: Waiting) -> Result<(), Ended> {
         let Waiting { bytes, reservation, framing, watched, arrival } = call;
+        // The call may wait for long.
+        self.output.rest();
         let shared = Arc::clone(self.shared);
         let mut session = std::mem::take(&mut self.session);
         let gone = Arc::<AtomicBool>::default();
@@ -175,7 +178,7 @@ impl Connection<'_> {
                 let probe = probe.map(Mutex::into_inner);
                 shared.watch.ended(watched, done, &words, probe.as_ref());
             }
-            let charge = (out.capacity() >= KEPT_BYTES_MAX)
+            let charge = (out.capacity() >= UNCHARGED_BYTES)
                 .then(|| scope.hand_over(Share::Answers, out.capacity() as u64));
             let called = Called { done, session, out, charge, in_flight: arrival.into_in_flight() };
             // The end of the server waits for the last: what it serves is not used after it.
@@ -211,14 +214,9 @@ impl Connection<'_> {
         let Some(Called { done, session, out, charge, in_flight }) = called else { return Err(Ended::Gone) };
         self.session = session;
         self.served.calls.fetch_add(1, Ordering::Relaxed);
-        let start = self.output.len();
+        let start = self.output.bytes.len();
         // The earlier answers have been sent, so a long answer is not copied.
-        if self.output.is_empty() {
-            self.output = out;
-        } else {
-            self.output.extend_from_slice(&out);
-        }
-        self.charge = charge;
+        self.output.add(out, charge);
         match done? {
             CallOutcome::Held(call, ticket) => self.hold(start, (call, ticket), in_flight),
             // A call that may block is answered by its deadline. It is cancelled only where the select above returns.

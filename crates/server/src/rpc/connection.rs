@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use helenus_cql::backend::InFlight;
 use helenus_engine::Ticket;
-use helenus_host::account::{Charge, Share};
 use helenus_rpc::{RefusedKind, Session};
 use helenus_wire::thrift::{ApplicationFailure, Call, ThriftError, put_failure};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -32,6 +31,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::input::Input;
 use super::newcomer::RpcNewcomer;
+use super::output::Output;
 use super::server::Shared;
 use super::watch::LoopCounters;
 use crate::busy_poll::BusyPoll;
@@ -39,8 +39,6 @@ use crate::connection_budget::Newcomer;
 use crate::native::{ConnectionShare, LITTLE_BYTES};
 use crate::tls::ServerStream;
 
-/// Bytes of an output buffer that is kept while a client is busy.
-pub(super) const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Rounds of a client that sends without a pause, before other clients of the event loop have their turn.
 const ROUNDS_PER_TURN: u32 = 16;
 /// Rounds of such a client after the server was told to stop.
@@ -53,8 +51,6 @@ const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 /// How often a long message checks whether there is room for it.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
-/// An output buffer of this size or more is charged to the memory account while its client does not read it.
-const CHARGED_BYTES: usize = 64 << 10;
 /// How long a connection that the server ends still reads and drops input. If it were closed at once with input that is not
 /// read, both systems would throw away the answers that are on their way.
 const LINGER: Duration = Duration::from_secs(1);
@@ -106,14 +102,12 @@ pub(super) struct Connection<'a> {
     pub session: Box<Session>,
     pub share: &'a ConnectionShare,
     pub input: Input,
-    pub output: Vec<u8>,
+    pub output: Output,
     pub held: Vec<Held>,
     /// Notes when a complete message has arrived and, where clients have to log in, the client has.
     newcomer: &'a RpcNewcomer,
     /// When that must have happened.
     begins_by: Instant,
-    /// The charge of a long answer on the memory account.
-    pub charge: Option<Charge>,
     /// When answers were last sent.
     sent: Option<Instant>,
     /// Changes when the server stops.
@@ -146,11 +140,10 @@ pub(super) async fn serve(
         session,
         share: &share,
         input: Input::new(&share, shared.limits.messages),
-        output: Vec::new(),
+        output: Output::default(),
         held: Vec::new(),
         newcomer,
         begins_by: after(tokio::time::Instant::now(), shared.limits.handshake_timeout),
-        charge: None,
         sent: None,
         stopped: stopped.clone(),
     };
@@ -221,7 +214,7 @@ impl Connection<'_> {
         let head = self.input.head();
         self.shared.watch.not_taken((self.client, role), head.map_or(b"", |(name, _)| name), text);
         if let (Some(head), Some(framing)) = (head, self.input.framing) {
-            put_failure(head, (ApplicationFailure::Internal, text), framing, &mut self.output);
+            put_failure(head, (ApplicationFailure::Internal, text), framing, &mut self.output.bytes);
         }
         self.settle().await
     }
@@ -245,12 +238,13 @@ impl Connection<'_> {
     /// sending single bytes.
     async fn read(&mut self) -> Result<(), Ended> {
         if self.input.bytes.is_empty() {
-            self.output = Vec::new();
+            self.output.rest();
             self.wait_for_client().await?;
         }
         let mut begun = tokio::time::Instant::now();
         // A call that came while another one ran may be here already, so this looks before it reads.
         while !self.input.has_message()? {
+            self.output.rest();
             let is_stranger = !self.newcomer.has_begun() && self.shared.rpc.has_logins();
             if is_stranger && self.input.announced() > BEFORE_LOGIN_BYTES_MAX {
                 let text = format!("A message before the login may have {BEFORE_LOGIN_BYTES_MAX} bytes");
@@ -327,6 +321,9 @@ impl Connection<'_> {
     /// Waits until all answers may be sent, and sends them.
     pub(super) async fn settle(&mut self) -> Result<(), Ended> {
         let delay = self.session.take_login_delay();
+        if !delay.is_zero() || !self.held.is_empty() {
+            self.output.rest();
+        }
         if !delay.is_zero() {
             // The answer to a failed login waits, and so does its client, also if its next login is here already.
             tokio::select! {
@@ -337,13 +334,11 @@ impl Connection<'_> {
         if !self.held.is_empty() {
             self.wait_written().await;
         }
-        if self.output.is_empty() {
+        if self.output.bytes.is_empty() {
             return Ok(());
         }
         self.write_output().await?;
-        self.output.clear();
-        self.output.shrink_to(KEPT_BYTES_MAX);
-        self.charge = None;
+        self.output.sent();
         self.sent = Some(tokio::time::Instant::now());
         Ok(())
     }
@@ -351,14 +346,14 @@ impl Connection<'_> {
     /// Sends the answers as fast as the client takes them. A client that takes nothing for too long is disconnected.
     async fn write_output(&mut self) -> Result<(), Ended> {
         let mut written = 0;
-        while let Some(rest) = self.output.get(written..).filter(|rest| !rest.is_empty()) {
+        while written < self.output.bytes.len() {
             let due = self.takes_by();
-            let (stream, charge) = (&mut self.stream, &mut self.charge);
-            let kept = self.output.capacity();
+            let (stream, output) = (&mut self.stream, &mut self.output);
             let taken = poll_fn(|context| {
+                let rest = output.bytes.get(written..).unwrap_or_default();
                 let taken = Pin::new(&mut *stream).poll_write(context, rest);
-                if taken.is_pending() && charge.is_none() && kept >= CHARGED_BYTES {
-                    *charge = Some(Charge::force(Share::Answers, kept as u64));
+                if taken.is_pending() {
+                    output.charge();
                 }
                 taken
             });
@@ -409,16 +404,16 @@ impl Connection<'_> {
     }
 
     fn replace_unwritten(&mut self, is_written: impl Fn(&Held) -> bool) {
-        let mut output = Vec::with_capacity(self.output.len());
+        let mut output = Vec::with_capacity(self.output.bytes.len());
         let mut copied = 0;
         for held in self.held.iter().filter(|held| !is_written(held)) {
-            output.extend_from_slice(self.output.get(copied..held.start).unwrap_or_default());
+            output.extend_from_slice(self.output.bytes.get(copied..held.start).unwrap_or_default());
             self.shared.rpc.not_written(held.call, &mut output);
             self.shared.watch.count(RefusedKind::TimedOut);
             copied = held.end;
         }
-        output.extend_from_slice(self.output.get(copied..).unwrap_or_default());
-        self.output = output;
+        output.extend_from_slice(self.output.bytes.get(copied..).unwrap_or_default());
+        self.output.bytes = output;
     }
 }
 

@@ -9,6 +9,7 @@ mod calls;
 mod connection;
 mod input;
 mod newcomer;
+mod output;
 mod server;
 mod under_way;
 mod watch;

@@ -8,12 +8,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use helenus_cql::audit::Category;
 use helenus_cql::audit::EventType;
 use helenus_cql::syntax::{audited, obscured_message, shown_message, without_literals, without_passwords};
 use helenus_engine::read::Probe;
 use helenus_host::Clock;
-use helenus_rpc::{CallDescription, CallOutcome, Refused, RefusedKind};
+use helenus_rpc::{CallDescription, CallOutcome, Refused, RefusedKind, TextParse};
 
 use crate::audit::{Audit, AuditEntry, AuditUser, cut};
 use crate::log::{SlowStatements, StatementText};
@@ -153,26 +152,18 @@ impl CallWatch {
             Some(refused) if refused.is_unauthorized => EventType::UnauthorizedAttempt,
             Some(_) => EventType::RequestFailure,
         };
-        // One of CQL 2 that was refused is a statement all the same.
-        let parses = !words.is_statement
-            || words.subject.event != EventType::RequestFailure
-            || refused.is_some_and(|refused| refused.is_unauthorized);
+        // By the text and never by the event, which is that of the call: one that only prepares the text shows it too.
         let text: Cow<'_, str> = match (is_login, refused) {
             (true, None) => "LOGIN SUCCESSFUL".into(),
             (true, Some(_)) => "LOGIN FAILURE".into(),
-            (false, _) if words.is_statement && words.subject.event.category() == Category::Dcl => {
-                without_passwords(&words.text)
-            }
-            (false, _) if words.is_statement && words.subject.has_secret_values() => {
-                audited(&words.text).into()
-            }
-            // It is no statement of CQL 3, and failed.
-            (false, Some(_)) if !parses => without_literals(&words.text),
+            (false, _) if words.is_statement => shown_statement(&words.text, words.parse),
             (false, _) => Cow::Borrowed(words.text.as_str()),
         };
         let operation = match refused {
             Some(refused) => {
-                let message = match words.subject.has_secret_values() && !refused.is_unauthorized {
+                let parses = !words.is_statement || words.parse.is_statement;
+                let has_secrets = words.parse.has_secret_values || words.subject.has_secret_values();
+                let message = match has_secrets && !refused.is_unauthorized {
                     true => obscured_message().into(),
                     false => shown_message(&words.text, parses, &refused.text),
                 };
@@ -306,6 +297,18 @@ impl CallWatch {
             handshakes_failed: self.handshakes_failed.load(Ordering::Relaxed),
             errors: RefusedKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect(),
         }
+    }
+}
+
+/// A statement as the audit log shows it: one about roles without passwords, one on the tables of roles and rights without the values
+/// that may be hashes, and what is none without literals.
+fn shown_statement(text: &str, parse: TextParse) -> Cow<'_, str> {
+    if !parse.is_statement {
+        return without_literals(text);
+    }
+    match without_passwords(text) {
+        Cow::Borrowed(text) if parse.has_secret_values => audited(text).into(),
+        shown => shown,
     }
 }
 

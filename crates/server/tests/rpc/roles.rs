@@ -2,9 +2,11 @@
 
 use std::io::{Read, Write};
 
-use helenus_wire::thrift::{Method, Nothing};
+use helenus_wire::thrift::{Compression, Method, Nothing, args};
 
-use crate::server::{WithLogins, answer_of, call, name_and_number, numbered, statement};
+use crate::server::{
+    WithLogins, answer_of, audit, call, name_and_number, numbered, statement, text_of_files,
+};
 
 #[test]
 fn the_session_of_a_role_that_may_not_log_in_any_more_ends_with_the_answer_that_says_so() {
@@ -55,4 +57,37 @@ fn calls_that_wait_count_for_their_role_and_give_their_places_back() {
     for _ in 0..20 {
         assert_eq!(refused_of(&mut client, 1), 0, "the places come back");
     }
+}
+
+/// The event of a call that only prepares a statement does not tell what the statement is about; its text does.
+#[test]
+fn no_secret_of_a_text_stands_in_the_audit_log_though_it_is_only_prepared() {
+    let (directory, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = audit(logs.path());
+    let with_logins = WithLogins::start(directory.path(), |limits| limits.audit = Some(log.clone()));
+    let mut client = with_logins.bob();
+    let texts = [
+        "ALTER ROLE app WITH PASSWORD='topsecret'",
+        "CREATE USER app WITH PASSWORD 'topsecret'",
+        "ALTER ROLE app WITH PASSWORT='topsecret'",
+        "ALTER ROL app WITH PASSWORD='topsecret'",
+        "UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = 'app'",
+        "BEGIN BATCH UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = 'app'; APPLY BATCH",
+        "BEGIN BATCH UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = app APPLY BATCH",
+        "UPDATE k.t SET v = 'shown' WHERE k = 'app'",
+    ];
+    for text in texts {
+        let asked = args::CqlQuery { query: text.as_bytes(), compression: Compression::None };
+        for method in [Method::PrepareCql3Query, Method::PrepareCqlQuery, Method::ExecuteCqlQuery] {
+            client.write_all(&call(method, &asked)).unwrap();
+            answer_of(&mut client);
+        }
+        client.write_all(&statement(text)).unwrap();
+        answer_of(&mut client);
+    }
+    log.disable();
+    let text = text_of_files(logs.path());
+    assert!(!text.contains("topsecret"), "{text}");
+    assert!(text.lines().count() > 4 * texts.len(), "{text}");
+    assert!(text.contains("PREPARE_STATEMENT") && text.contains("shown"), "{text}");
 }

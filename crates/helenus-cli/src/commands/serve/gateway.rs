@@ -178,11 +178,11 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
     Ok(())
 }
 
-/// Bytes of `memory_limit` that a gateway divides by itself: requests and answers in flight, and long answers of nodes with their copy. The
-/// rest is the account's, from which the calls of the old interface draw.
+/// Bytes of `memory_limit` that a gateway divides by itself: requests and answers in flight, long answers of nodes with their copy, and
+/// prepared statements. The rest is the account's, from which the calls of the old interface draw.
 fn outside_account(config: &ServerConfig) -> u64 {
     let of_clients = config.limits.in_flight_bytes_max.saturating_add(unread_max(&config.limits));
-    of_clients.saturating_add(config.memory_limit / 8 * 2)
+    of_clients.saturating_add(config.memory_limit / 8 * 2).saturating_add(config.statements_bytes)
 }
 
 /// The most bytes of answers that clients have not taken.
@@ -217,6 +217,7 @@ pub(super) fn options(
         admission: Some(admission(&limits.budget)),
         bytes_max: limits.in_flight_bytes_max,
         unread_bytes_max: unread_max(limits),
+        statements_bytes_max: config.statements_bytes,
         connections_max_per_address: limits.connections_max_per_address,
         handshake_timeout: limits.handshake_timeout,
         idle_timeout: limits.idle_timeout,

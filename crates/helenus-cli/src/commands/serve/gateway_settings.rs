@@ -34,13 +34,14 @@ pub(super) fn not_kept(config: &ServerConfig, stands: Stands) -> Vec<String> {
         limits,
         guardrails,
         memory_limit,
-        // Kept: addresses, and what the old RPC interface limits, which is the server's own.
+        // Kept: addresses, what the old RPC interface limits, which is the server's own, and the memory of statements.
         listen: _,
         listen_encrypted: _,
         listen_shard_aware: _,
         broadcast_address: _,
         rpc: _,
         rpc_limits: _,
+        statements_bytes: _,
         insecure_no_login: _,
         cluster_name: _,
         datacenter: _,
@@ -66,7 +67,6 @@ pub(super) fn not_kept(config: &ServerConfig, stands: Stands) -> Vec<String> {
         compactors: _,
         purge_grace: _,
         obeys_gc_grace: _,
-        statements_bytes: _,
         timeouts: _,
         // Logins are refused by the authenticator; after a cut the roles are those of the target.
         password_file: _,

@@ -30,6 +30,7 @@ impl Rpc {
         let asked = args::CqlQuery::read(reader)?;
         let text = text(asked.query, asked.compression)?;
         work.manner.check_length(text.len())?;
+        self.prepared.check_length(&text)?;
         let (_, markers) = parse(&text)?;
         let result = CqlPreparedResult {
             item_id: self.prepared.keep_cql2(&text),
