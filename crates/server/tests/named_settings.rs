@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("mover/src/schema.rs", "incremental_backups", "an option of tables"),
     ("mover/src/obstacles.rs", "", "the settings of the target's nodes"),
     ("mover/src/plan.rs", "", "the settings of the target's nodes"),
+    ("mover/src/error.rs", "storage_compatibility_mode", "a setting of the target's nodes"),
     ("cluster/src/topology.rs", "broadcast_address", "a column of system.local"),
     ("gateway/src/own_tables.rs", "broadcast_address", "a column of system.local"),
     ("gateway/src/own_tables.rs", "listen_address", "a column of system.local"),

@@ -418,11 +418,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.requests.closing {
             return;
         }
-        let is_long = || {
-            self.kept.len() as u64 > BEFORE_LOGIN_BYTES_MAX
-                || self.reservation_wanted().is_some_and(|bytes| bytes > BEFORE_LOGIN_BYTES_MAX)
-        };
-        if self.requests.session.stage != Stage::Ready && is_long() {
+        let (kept, wanted) = (self.kept.len() as u64, self.reservation_wanted().unwrap_or(0));
+        if self.requests.session.stage != Stage::Ready && kept.max(wanted) > BEFORE_LOGIN_BYTES_MAX {
             self.refuse_long_frame();
         } else if self.reservation.is_some() && self.deadlines.is_frame_late(context) {
             self.refuse_slow_frame();

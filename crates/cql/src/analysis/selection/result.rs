@@ -4,7 +4,6 @@ use super::selected::{JsonColumns, RowValue, Selected};
 use super::source::Source;
 use crate::answer::{ResultColumn, ResultColumns};
 use crate::error::{CqlError, Result};
-use helenus_engine::account;
 use helenus_model::schema::Table;
 use helenus_model::types::{described_bytes, write_json_string};
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use std::sync::Arc;
 /// The most bytes by which the columns of a result are described.
 const DESCRIPTION_BYTES_MAX: usize = 16 << 20;
 
-/// Refuses a result whose columns cannot be described within bounds, and asks for the memory of one that can. A short text may name a
-/// column of a type with many fields again and again.
+/// Refuses a result whose columns cannot be described within bounds: a short text may name a column of a type with many fields again and
+/// again. Who writes the description asks for its memory.
 ///
 /// # Errors
-/// The description is too long; there is no memory for it.
+/// The description is too long.
 pub(super) fn check_description(columns: &[ResultColumn]) -> Result<()> {
     let names: usize = columns.iter().map(|column| 2 + column.name.len()).sum();
     let bytes = names.saturating_add(described_bytes(columns.iter().map(|column| &column.ty)));
@@ -26,7 +25,7 @@ pub(super) fn check_description(columns: &[ResultColumn]) -> Result<()> {
             DESCRIPTION_BYTES_MAX >> 20
         )));
     }
-    Ok(account::grow(bytes)?)
+    Ok(())
 }
 
 /// Makes the metadata of columns with their protocol v5 id: the MD5 of names and type classes
