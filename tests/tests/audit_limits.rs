@@ -32,7 +32,7 @@ fn audited_with(folder: TempDir, settings: &str, options: &str) -> Server {
 fn strangers_do_not_fill_the_log() {
     const FAILURES: u64 = 60;
     let mut server = audited(TempDir::with_prefix("helenus-audit-").expect("a temporary directory"), "");
-    let long = "n".repeat(60_000);
+    let long = "n".repeat(4_000);
     let (mut raw, _) = Raw::greeted(server.address(), 4);
     for number in 0..FAILURES {
         // A refusal for what the token is, which costs no hash.

@@ -100,7 +100,7 @@ fn who_does_not_begin_is_told_so_and_closed() {
         assert!(text.contains("No STARTUP came in time"), "{what}: {text:?}");
     }
     let mut slow = connect(server.address());
-    let said = drip(&mut slow, &frame(4, 0, 0, STARTUP, &vec![0; 60_000]), "a slow STARTUP");
+    let said = drip(&mut slow, &frame(4, 0, 0, STARTUP, &vec![0; 4_000]), "a slow STARTUP");
     assert!(String::from_utf8_lossy(&said).contains("No STARTUP came in time"));
     let rpc = connect(&address_of(&server, "rpc"));
     assert_eq!(until_closed(rpc, "a silent client of RPC"), b"");
