@@ -51,7 +51,8 @@ class Cases:
         return self.session.execute(statement, values, host=gateway)
 
     def peers(self):
-        up = lambda: sum(bool(host.is_up) for host in self.cluster.metadata.all_hosts())
+        # A host is up a moment before the session has connections to it.
+        up = lambda: sum(bool(host.is_up) and host in self.session.get_pool_state() for host in self.cluster.metadata.all_hosts())
         wait_for(lambda: up() == self.nodes + 1, "connections to the nodes and the gateway")
         owners = set(self.cluster.metadata.token_map.token_to_host_owner.values())
         equal(len(owners), self.nodes, "owners of tokens")

@@ -83,7 +83,7 @@ const DISK_THREAD_BYTES: u64 = 16 << 20;
 
 impl Limits {
     /// The bytes in flight of one address: a quarter of all stays for others. A larger message is taken when nothing else is in flight.
-    pub(crate) fn of_one_address(wanted: u64, all: u64) -> u64 {
+    pub fn of_one_address(wanted: u64, all: u64) -> u64 {
         wanted.min(all - all / 4)
     }
 

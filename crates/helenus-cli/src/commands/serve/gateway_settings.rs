@@ -180,7 +180,7 @@ fn of_limits(limits: &Limits, memory_limit: u64, refuse: Refuse<'_>) {
         // Kept by the gateway (`GatewayOptions`).
         frame_bytes_max,
         message_bytes_max,
-        in_flight_bytes_max: _,
+        in_flight_bytes_max,
         connections_max: _,
         connections_max_per_address: _,
         frame_grace: _,
@@ -204,7 +204,8 @@ fn of_limits(limits: &Limits, memory_limit: u64, refuse: Refuse<'_>) {
         audit: _,
     } = limits;
     let default = Limits::for_memory(memory_limit, 1).in_flight_bytes_max_per_address;
-    let default = default.max(*frame_bytes_max).max(*message_bytes_max);
+    let default =
+        Limits::of_one_address(default.max(*frame_bytes_max).max(*message_bytes_max), *in_flight_bytes_max);
     refuse(
         *in_flight_bytes_max_per_address != default,
         "native_transport_max_request_data_in_flight_per_ip: leave it out; native_transport_max_request_data_in_flight limits all \
