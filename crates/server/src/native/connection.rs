@@ -160,7 +160,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Ready(Ok(())) if self.requests.is_finished() => {
                     return self.linger(context, scratch);
                 }
-                // The client has taken everything, so input that waited for that is served.
+                // The client has taken everything, so input and events that waited for that are served: nobody wakes them again.
+                Poll::Ready(Ok(())) if self.requests.mailbox.has_messages() => continue,
                 Poll::Ready(Ok(())) if self.stalled && self.has_room() => continue,
                 Poll::Ready(Ok(())) => self.unread = None,
                 Poll::Pending if self.is_never_read(context) => return Poll::Ready(()),

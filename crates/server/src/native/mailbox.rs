@@ -156,6 +156,11 @@ impl Mailbox {
         self.wake();
     }
 
+    /// Whether there are messages.
+    pub fn has_messages(&self) -> bool {
+        self.has_messages.load(Ordering::Acquire)
+    }
+
     /// Takes the messages, if there are any; without the events if its client has much to read already: encoded, they are each client's own.
     pub fn take(&self, with_events: bool) -> Option<Messages> {
         if !self.has_messages.swap(false, Ordering::AcqRel) {
@@ -209,5 +214,34 @@ impl Waiters {
         for mailbox in waiting {
             mailbox.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_engine::SchemaChangeKind;
+
+    fn change(name: &str) -> Arc<SchemaChange> {
+        let (kind, name) = (SchemaChangeKind::Created, Some(Arc::from(name)));
+        Arc::new(SchemaChange { kind, keyspace: Arc::from("ks"), name, is_type: true })
+    }
+
+    #[test]
+    fn events_wait_while_their_client_has_much_to_read_and_too_many_end_the_connection() {
+        let mailbox = Mailbox::default();
+        mailbox.wants_schema.store(true, Ordering::Release);
+        mailbox.announce(&change("first"));
+        assert!(mailbox.take(false).is_some_and(|taken| taken.events.is_empty()));
+        assert!(mailbox.has_messages(), "they are asked for again");
+        mailbox.announce(&change("second"));
+        let names: Vec<_> = mailbox.take(true).into_iter().flat_map(|taken| taken.events).collect();
+        assert_eq!(names, [change("first"), change("second")]);
+        assert!(!mailbox.has_messages() && !mailbox.overrun.load(Ordering::Acquire));
+        let long = "n".repeat(60_000);
+        (0..20).for_each(|_| mailbox.announce(&change(&long)));
+        assert!(mailbox.overrun.load(Ordering::Acquire));
+        let kept = mailbox.take(true).map_or(0, |taken| taken.events.len());
+        assert!((10..=EVENTS_BYTES_MAX / 60_000).contains(&kept), "{kept}");
     }
 }
