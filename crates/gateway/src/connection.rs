@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use helenus_wire::WireError;
 use helenus_wire::native::{
-    AfterRefusal, ErrorCode, ErrorDetail, ErrorMessage, HandedOver, Header, Opcode, Outgoing, Refusal,
-    Request, Startup, Version, decode_request,
+    AfterRefusal, BEFORE_LOGIN_BYTES_MAX, ErrorCode, ErrorDetail, ErrorMessage, HandedOver, Header, Opcode,
+    Outgoing, Refusal, Request, Startup, Version, decode_request,
 };
 use tokio::io::AsyncRead;
 use tokio::time::{Instant, Sleep};
@@ -33,8 +33,8 @@ use crate::statement_text::{Effect, StatementText};
 const CQL_VERSION: &str = helenus_wire::native::SUPPORTED_CQL;
 /// How long the nodes may take to tell their schema versions, which are part of `system.peers`.
 const SCHEMA_VERSIONS: Duration = Duration::from_secs(2);
-/// The most bytes that a client may send until it has logged in.
-const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
+/// The most bytes that a client may send in all until it has logged in.
+const STRANGER_BYTES_MAX: u64 = 128 << 10;
 
 /// Whether the client could send while a request of it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,9 +183,9 @@ impl Connection {
 
     /// Whether the client has sent more than it may before its login; then the connection ends.
     fn has_sent_too_much(&self) -> bool {
-        let is_too_much = self.role.is_none() && self.input.received() > BEFORE_LOGIN_BYTES_MAX;
+        let is_too_much = self.role.is_none() && self.input.received() > STRANGER_BYTES_MAX;
         if is_too_much {
-            self.give_up(WireError::TooLongBeforeLogin { bytes_max: BEFORE_LOGIN_BYTES_MAX });
+            self.give_up(WireError::TooLongBeforeLogin { bytes_max: STRANGER_BYTES_MAX });
         }
         is_too_much
     }

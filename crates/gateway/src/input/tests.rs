@@ -1,11 +1,13 @@
 //! Input in every framing, cut anywhere, with and without room.
 
-use helenus_wire::native::{Request, RequestHead, SegmentWriter};
+use helenus_wire::native::{BEFORE_LOGIN_BYTES_MAX, Request, RequestHead, SegmentWriter};
 
 use super::*;
 
-const BEFORE_LOGIN: u64 = 128 << 10;
+const BEFORE_LOGIN: u64 = BEFORE_LOGIN_BYTES_MAX;
 const MIB: usize = 1 << 20;
+/// Of a token whose v5 segments are shorter than a message may be before the login.
+const LENGTH: usize = 512 << 10;
 const BUDGET: u64 = 64 << 20;
 
 fn input(before_login: Option<u64>, budget: &Arc<Budget>) -> Input {
@@ -29,7 +31,7 @@ fn longest(input: &mut Input, bytes: &[u8]) -> usize {
 
 #[test]
 fn before_its_login_a_client_sends_nothing_long_decompressed_either() {
-    let token = vec![0; 8 * MIB];
+    let token = vec![0; LENGTH];
     let request = Request::AuthResponse(Some(&token));
     let budget = Budget::new(BUDGET);
     for compression in [Compression::Lz4, Compression::Snappy] {
@@ -40,7 +42,7 @@ fn before_its_login_a_client_sends_nothing_long_decompressed_either() {
         input.start(Version::V4, Some(compression));
         assert_eq!(longest(&mut input, &bomb), 0, "{compression:?}");
         input.log_in();
-        assert!(longest(&mut input, &bomb) > 8 * MIB, "{compression:?}");
+        assert!(longest(&mut input, &bomb) > LENGTH, "{compression:?}");
     }
     let (mut envelope, mut bomb) = (Vec::new(), Vec::new());
     request.encode(&RequestHead::new(Version::V5, 1), &mut envelope).unwrap();
@@ -52,7 +54,7 @@ fn before_its_login_a_client_sends_nothing_long_decompressed_either() {
     let mut after = input(Some(BEFORE_LOGIN), &budget);
     after.start(Version::V5, Some(Compression::Lz4));
     after.log_in();
-    assert!(longest(&mut after, &bomb) > 8 * MIB);
+    assert!(longest(&mut after, &bomb) > LENGTH);
 }
 
 /// Every framing that a client may choose.

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use helenus_wire::WireError;
 use helenus_wire::native::{
-    AfterRefusal, Agreed, Direction, EnvelopeReader, HEADER_LENGTH, HandedOver, Refusal, SegmentFormat,
-    SegmentReader, Step, UnservedInput, Version,
+    AfterRefusal, Agreed, BEFORE_LOGIN_BYTES_MAX, Direction, EnvelopeReader, HEADER_LENGTH, HandedOver,
+    Refusal, SegmentFormat, SegmentReader, Step, UnservedInput, Version,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
@@ -34,7 +34,6 @@ use super::event_loops::{EventLoop, Shared};
 use super::hand_over::{self, Order};
 use super::in_flight::{ConnectionShare, LITTLE_BYTES, PartialFrame, Reservation, RoomWait};
 use super::job::LARGE_BODY_BYTES;
-use super::limits::BEFORE_LOGIN_BYTES_MAX;
 use super::mailbox::Mailbox;
 use super::requests::{Handled, Requests};
 use super::session::{Session, Stage};

@@ -13,10 +13,6 @@ use crate::connection_budget::ConnectionBudget;
 /// How often held answers are checked for timeouts, and so the precision of timeouts.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// The longest message before STARTUP and the login, which have a name, a password and some options: as it arrives, and as it
-/// is once it is decompressed. So short that it needs no room among the requests in flight, which strangers would take from clients.
-pub(super) const BEFORE_LOGIN_BYTES_MAX: u64 = 4 << 10;
-
 /// The longest decompressed body, after the login, of a request that is not for the backend.
 pub(super) const SMALL_REQUEST_BYTES_MAX: u64 = 128 << 10;
 

@@ -11,8 +11,9 @@ use helenus_host::contain;
 use helenus_logins::sasl_plain;
 use helenus_wire::WireError;
 use helenus_wire::native::{
-    BodyCodec, EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType, EventTypes, Flags, Header,
-    Opcode, Outgoing, Refusal, Request, ResponseHead, Startup, Version, decode_request,
+    BEFORE_LOGIN_BYTES_MAX, BodyCodec, EVENT_STREAM, Envelope, ErrorCode, ErrorMessage, Event, EventType,
+    EventTypes, Flags, Header, Opcode, Outgoing, Refusal, Request, ResponseHead, Startup, Version,
+    decode_request,
 };
 
 use super::answer::{Caller, Held, Reply, Tools, answer, tracing_id};
@@ -22,7 +23,7 @@ use super::errors::{log_failed, schema_change, timed_out};
 use super::event_loops::Shared;
 use super::in_flight::{ConnectionShare, Reservation};
 use super::job::{Finished, Job, LARGE_BODY_BYTES};
-use super::limits::{BEFORE_LOGIN_BYTES_MAX, SMALL_REQUEST_BYTES_MAX, TICK};
+use super::limits::{SMALL_REQUEST_BYTES_MAX, TICK};
 use super::login_job::{LoginJob, note_refusal};
 use super::mailbox::Mailbox;
 use super::output::Output;

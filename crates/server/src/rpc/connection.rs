@@ -23,6 +23,7 @@ use std::time::Duration;
 use helenus_cql::backend::InFlight;
 use helenus_engine::Ticket;
 use helenus_rpc::{RefusedKind, Session};
+use helenus_wire::native::BEFORE_LOGIN_BYTES_MAX;
 use helenus_wire::thrift::{ApplicationFailure, Call, ThriftError, put_failure};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
@@ -47,8 +48,6 @@ const LAST_ROUNDS: u32 = 16;
 const ARRIVAL_BYTES_PER_S: u64 = 128 << 10;
 /// Longer than any connection lives.
 const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// The longest message before the login.
-const BEFORE_LOGIN_BYTES_MAX: u64 = 128 << 10;
 /// How often a long message checks whether there is room for it.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
 /// How long a connection that the server ends still reads and drops input. If it were closed at once with input that is not

@@ -23,6 +23,11 @@ pub const HEADER_LENGTH: usize = 9;
 /// `native_transport_max_frame_size` of Cassandra 5.0.9: 16 MiB, header included.
 pub const DEFAULT_MAX_FRAME: u64 = 16 << 20;
 
+/// The longest message before STARTUP and the login, which have a name, a password and some options: as it arrives, and as it
+/// is once it is decompressed. So short that a server needs no room among the requests in flight for it, which strangers would take from
+/// clients. Ours: Cassandra has none.
+pub const BEFORE_LOGIN_BYTES_MAX: u64 = 4 << 10;
+
 /// A decoded header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

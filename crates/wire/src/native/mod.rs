@@ -25,7 +25,8 @@ pub use connection_refusal::{REFUSED_FRONT, TLS_HANDSHAKE, connection_refusal};
 pub use consistency::Consistency;
 pub use error::{ErrorCode, ErrorDetail, ErrorMessage, FailureReason, Failures, Progress, WriteType};
 pub use frame::{
-    AfterRefusal, DEFAULT_MAX_FRAME, Envelope, EnvelopeReader, HEADER_LENGTH, Header, OpenEnvelope, Refusal,
+    AfterRefusal, BEFORE_LOGIN_BYTES_MAX, DEFAULT_MAX_FRAME, Envelope, EnvelopeReader, HEADER_LENGTH, Header,
+    OpenEnvelope, Refusal,
 };
 pub use handed_over::{Agreed, HandedOver, UnservedInput};
 pub use primitives::{BytesMap, Put, Reader, StringList, StringMap, StringMultimap, Value};
