@@ -5,7 +5,7 @@
 //! lost always wait.
 //!
 //! Lines that the disk refuses are kept and written again with `block: true`: no line is lost, so that statements are refused from
-//! then on (`Audit::refusal`), until the disk takes lines. In Cassandra the option is about a full queue alone, and what its disk
+//! then on (`Audit::refusal`), until the disk takes lines. Those that it still refuses when the server ends go to the server's log. In Cassandra the option is about a full queue alone, and what its disk
 //! refuses is lost. With `block: false` they are lost here too, counted and logged.
 
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Worker for Writer {
             let is_closing = self.inner.state.lock().is_closing;
             match self.files.append(&lines, self.inner.clock.wall_us()) {
                 Ok(()) => self.written_again(count),
-                Err(error) if is_closing => self.lost(&error, count),
+                Err(error) if is_closing => self.lost_at_end(&error, &lines, count),
                 Err(_) => {
                     self.refused = Some((lines, count));
                     return Next::WaitAtMost(RETRIED_NS);
@@ -233,6 +233,20 @@ impl Writer {
         self.log.write(Level::Warn, &Entry::new("audit_written_again", text));
     }
 
+    /// Writes the lines to the server's own log, which may go elsewhere: of a log with `block: true` none is to be lost, and a server that
+    /// is told to end cannot wait for room.
+    #[cold]
+    fn lost_at_end(&self, error: &std::io::Error, lines: &[u8], count: u64) {
+        self.inner.counts.failed.fetch_add(count, Ordering::Relaxed);
+        let text = format!(
+            "the audit log cannot be written at the end of the server; its last {count} lines follow here: {error}"
+        );
+        self.log.write(Level::Error, &Entry::new("audit_failed", text).with("lines", count));
+        for line in String::from_utf8_lossy(lines).lines() {
+            self.log.write(Level::Error, &Entry::new("audit_line", line.to_owned()));
+        }
+    }
+
     #[cold]
     fn lost(&self, error: &std::io::Error, count: u64) {
         self.inner.counts.failed.fetch_add(count, Ordering::Relaxed);
@@ -251,13 +265,16 @@ mod tests {
     use std::path::Path;
 
     fn queue(machine: &Machine, blocks: bool) -> (Queue, Arc<Counts>) {
+        queue_with_log(machine, blocks, &Log::start(&machine.host(), Format::Json, None))
+    }
+
+    fn queue_with_log(machine: &Machine, blocks: bool, log: &Arc<Log>) -> (Queue, Arc<Counts>) {
         let host = machine.host();
-        let log = Log::start(&host, Format::Json, None);
         let (options, parameters) = (AuditOptions::default(), FileParameters::default());
         let files = Files::open(&host, Path::new("/audit"), &options, &parameters).unwrap();
         let counts = Arc::<Counts>::default();
         let options = QueueOptions { bytes_max: 1000, blocks, flush_ns: 100_000_000 };
-        (Queue::start(&host, files, options, (&counts, &log)), counts)
+        (Queue::start(&host, files, options, (&counts, log)), counts)
     }
 
     #[test]
@@ -283,6 +300,23 @@ mod tests {
             queue.close();
             assert_eq!(counts.written.load(Ordering::Relaxed), if blocks { 12 } else { 0 });
             assert_eq!(failed(), if blocks { 0 } else { 2 });
+        }
+    }
+
+    #[test]
+    fn lines_that_the_disk_refuses_until_the_end_go_to_the_servers_log() {
+        for (blocks, logged) in [(true, 1 + 1 + 3), (false, 1)] {
+            let machine = Machine::new(1);
+            let log = Log::start(&machine.host(), Format::Json, Some(Level::Error));
+            let (queue, counts) = queue_with_log(&machine, blocks, &log);
+            machine.set_capacity(10);
+            queue.put("a line of the log\n".repeat(3).as_bytes(), 3, true);
+            machine.run_until_idle();
+            queue.close();
+            assert_eq!(counts.failed.load(Ordering::Relaxed), 3);
+            // That statements are refused, that lines follow, and these.
+            let lines: u64 = log.counts().iter().map(|(_, lines)| lines).sum();
+            assert_eq!(lines, logged, "block: {blocks}");
         }
     }
 
