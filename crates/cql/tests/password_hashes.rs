@@ -104,3 +104,23 @@ fn a_password_of_more_than_72_bytes_is_refused_wherever_one_is_set() {
     }
     assert!(backend.log_in_by_password("r", &fits, None).is_ok(), "nothing has changed");
 }
+
+/// A hash that was read before the password was changed lets nobody in: it is compared with the role's own once more after the check.
+#[test]
+fn a_password_that_was_changed_since_its_hash_was_read_is_refused() {
+    let machine = Machine::new(1);
+    let backend = node(&machine, 4);
+    run(&backend, "CREATE ROLE app WITH PASSWORD = 'one' AND LOGIN = true").unwrap();
+    run(&backend, "CREATE ROLE other WITH PASSWORD = 'two' AND LOGIN = true").unwrap();
+    assert!(backend.log_in_by_password("app", "one", None).is_ok(), "its hash is remembered for a while");
+    // A write to the table itself leaves what is remembered.
+    let mut cells = Collected::default();
+    let identity = Identity::server();
+    let query = "SELECT salted_hash FROM system_auth.roles WHERE role = 'other'";
+    backend.query(query, &Request::plain(&identity, &[]), &mut cells).unwrap();
+    let hash = String::from_utf8(cells.into_cells().remove(0).unwrap()).unwrap();
+    run(&backend, &format!("UPDATE system_auth.roles SET salted_hash = '{hash}' WHERE role = 'app'"))
+        .unwrap();
+    assert!(backend.log_in_by_password("app", "one", None).is_err());
+    assert!(backend.log_in_by_password("app", "two", None).is_ok());
+}

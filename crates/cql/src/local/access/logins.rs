@@ -21,6 +21,9 @@ const DEFAULT_REFUSED: &str = "the role cassandra still has its default password
      machine only: change it there (ALTER ROLE cassandra WITH PASSWORD = '...'), or start the server with --password-file \
      FILE, or with --allow-default-password";
 
+/// How often a login is checked anew because the role's password has changed meanwhile.
+const CHECKS_MAX: usize = 3;
+
 const SET_PASSWORD: &str = "UPDATE system_auth.roles SET salted_hash = ? WHERE role = ?";
 const ADD_DEFAULT: &str = "INSERT INTO system_auth.roles (role, is_superuser, can_login, salted_hash) \
      VALUES (?, true, true, ?)";
@@ -126,14 +129,28 @@ impl LocalBackend {
             || CqlError::BadCredentials(format!("Provided username {user} and/or password are incorrect"));
         let unable =
             |error: &CqlError| CqlError::BadCredentials(format!("Unable to perform authentication: {error}"));
-        let stored = self.stored_hash(user).map_err(|error| unable(&error))?;
+        let mut stored = self.stored_hash(user).map_err(|error| unable(&error))?;
         // For a role without a password as much time passes, so that the time does not tell which roles exist.
         let of_nobody = || Arc::new(passwords::of_nobody(self.access().options.password_cost));
-        let is_right = passwords::matches(password, &stored.clone().unwrap_or_else(of_nobody));
-        let Some(stored) = stored.filter(|_| is_right) else {
-            return Err(incorrect());
+        let mut checks = 0;
+        let (stored, role) = loop {
+            let is_right = passwords::matches(password, &stored.clone().unwrap_or_else(of_nobody));
+            let Some(checked) = stored.filter(|_| is_right) else {
+                return Err(incorrect());
+            };
+            let role = self.role(user, true).map_err(|error| unable(&error))?;
+            let now = role.as_ref().map(|role| role.salted_hash.as_deref());
+            if now.is_none_or(|hash| hash == Some(checked.as_str())) {
+                break (checked, role);
+            }
+            // A check takes long, and the password may have been changed meanwhile.
+            self.access().credentials.forget(user);
+            checks += 1;
+            if checks >= CHECKS_MAX {
+                return Err(incorrect());
+            }
+            stored = role.and_then(|role| role.salted_hash).map(Arc::new);
         };
-        let role = self.role(user, true).map_err(|error| unable(&error))?;
         if !role.is_some_and(|role| role.can_login) {
             return Err(CqlError::BadCredentials(format!("{user} is not permitted to log in")));
         }
