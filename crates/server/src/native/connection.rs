@@ -172,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.requests.waits && self.comes_to_rest(order) {
                 return Poll::Ready(());
             }
-            if !self.may_read() {
+            if !self.may_read(context) {
                 if self.reservation.is_none() {
                     self.deadlines.forget_frame();
                 }
@@ -284,7 +284,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Whether more input may be read now. If only the bytes in flight forbid it, the connection is woken when there is room.
-    fn may_read(&mut self) -> bool {
+    fn may_read(&mut self, context: &mut Context<'_>) -> bool {
         if self.stalled || !self.has_room() || self.requests.is_leaving() {
             return false;
         }
@@ -294,12 +294,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.reservation_wanted().is_none() && waits_for_nothing || self.gets_room() {
             return true;
         }
-        if self.requests.session.throws_on_overload {
+        let (wanted, account) = (self.reservation_wanted(), &self.requests.share.account);
+        let within = self.requests.shared.limits.frame_grace;
+        if self.requests.session.throws_on_overload || self.room.is_late(account, wanted, (within, context)) {
             self.drop_frame_under_way();
             return true;
         }
-        let (wanted, has) = (self.reservation_wanted(), self.reservation.as_ref());
-        self.room.wait(&self.requests.share.account, &self.requests.mailbox, (wanted, has));
+        self.room.wait(account, &self.requests.mailbox, (wanted, self.reservation.as_ref()));
         let has_room = self.gets_room();
         self.room.note(has_room)
     }
@@ -374,8 +375,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.deadlines.forget_frame();
     }
 
-    /// Drops the incoming frame, for which there is no room, because its client prefers an error to waiting. The bytes
-    /// that have arrived are freed, the rest is skipped, and then the error is sent.
+    /// Drops the incoming frame, for which there is no room, because its client prefers an error to waiting or has waited long. The
+    /// bytes that have arrived are freed, the rest is skipped, and then the error is sent.
     fn drop_frame_under_way(&mut self) {
         let is_v5 = matches!(self.framing, Framing::Segments(..));
         let error = WireError::Overloaded { text: self.requests.share.account.overloaded(is_v5) };

@@ -7,14 +7,19 @@
 //! THROW_ON_OVERLOAD it gets an error instead.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::task::Context;
+use std::time::Duration;
 
 use helenus_cql::backend::InFlight;
 use helenus_host::account::{Charge, Share};
 use helenus_logins::network_of;
 use parking_lot::Mutex;
+use tokio::time::Sleep;
 
 use super::mailbox::Mailbox;
 use super::room_queue::{Place, RoomQueue, Wanted};
@@ -173,9 +178,27 @@ pub(super) struct RoomWait {
     ticket: Option<RoomTicket>,
     /// Whether this poll ends without room. Otherwise the ticket is given back.
     waits: bool,
+    /// When a message that is longer than a limit has waited long enough.
+    due: Option<Pin<Box<Sleep>>>,
 }
 
 impl RoomWait {
+    /// Whether a message has waited for longer than `within` that is longer than a limit. It needs a moment in which nothing else of its
+    /// address is in flight, which may never come, so it is refused then. Any other is served in its turn.
+    pub fn is_late(
+        &mut self,
+        account: &AddressInFlight,
+        wanted: Option<u64>,
+        (within, context): (Duration, &mut Context<'_>),
+    ) -> bool {
+        if wanted.is_none_or(|bytes| bytes <= account.limit()) {
+            self.due = None;
+            return false;
+        }
+        let due = self.due.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+        due.as_mut().poll(context).is_ready()
+    }
+
     /// Waits for the bytes that `wanted` is more than `has`; `None`: until the limits are no longer exceeded. The caller tries once
     /// more after this, and tells `note`.
     pub fn wait(
@@ -198,7 +221,7 @@ impl RoomWait {
     /// Called at the end of each poll of the connection.
     pub fn end_poll(&mut self) {
         if !std::mem::take(&mut self.waits) {
-            self.ticket = None;
+            (self.ticket, self.due) = (None, None);
         }
     }
 }
@@ -222,6 +245,14 @@ impl AddressInFlight {
         self.reserve(bytes, charge)
     }
 
+    /// Whether `more` bytes for a message of `bytes` may be taken although the message is longer than the limit of one address: nothing else
+    /// of its address is in flight, and they stay within the limit of all. The traffic of others alone would keep it out for ever.
+    fn has_room_for_long(&self, bytes: u64, more: u64) -> bool {
+        bytes > self.in_flight.limit_per_address
+            && self.used.load(Ordering::Relaxed) == bytes - more
+            && self.in_flight.used.load(Ordering::Relaxed) + more <= self.in_flight.limit
+    }
+
     /// Takes `bytes` of a message that arrives, if they stay within both limits, or if nothing else is in flight, so that the
     /// largest message is served eventually. They are charged to the memory account, however few.
     ///
@@ -230,7 +261,7 @@ impl AddressInFlight {
     pub fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         let _attempt = self.in_flight.attempt.lock();
         let alone = self.in_flight.used.load(Ordering::Relaxed) == 0;
-        (alone || self.has_room(bytes))
+        (alone || self.has_room(bytes) || self.has_room_for_long(bytes, bytes))
             .then(|| self.reserve(bytes, Some(Charge::force(Share::Arriving, bytes))))
     }
 
@@ -289,9 +320,10 @@ impl AddressInFlight {
         (self.in_flight.limit_per_address.checked_sub(used), self.in_flight.limit.checked_sub(all))
     }
 
-    /// Whether nothing is in flight but `bytes`.
-    pub(super) fn is_alone(&self, bytes: u64) -> bool {
-        self.in_flight.used.load(Ordering::Relaxed) == bytes
+    /// Whether nothing is in flight but `bytes`, of its address and of all.
+    pub(super) fn is_alone(&self, bytes: u64) -> (bool, bool) {
+        let is_all = |used: &AtomicU64| used.load(Ordering::Relaxed) == bytes;
+        (is_all(&self.used), is_all(&self.in_flight.used))
     }
 
     /// The text of an OverloadedException (`CQLMessageHandler.buildOverloadedException`). v5 words it differently from
@@ -385,7 +417,8 @@ impl Reservation {
         let in_flight = &self.account.in_flight;
         let _attempt = in_flight.attempt.lock();
         let alone = in_flight.used.load(Ordering::Relaxed) == self.bytes;
-        if !alone && !self.account.has_room(more) {
+        let account = &self.account;
+        if !(alone || account.has_room(more) || account.has_room_for_long(self.bytes + more, more)) {
             return false;
         }
         self.account.used.fetch_add(more, Ordering::Relaxed);
@@ -429,6 +462,15 @@ mod tests {
         assert!(there.account.has_room(10));
         drop(second);
         assert!(here.account.try_take(1000).is_some(), "alone, anything goes");
+        // A message longer than the share of an address has to be the only one of its address, and within the whole.
+        let other = there.account.try_take(20).expect("within both");
+        let own = here.account.try_take(1).expect("within both");
+        assert!(here.account.try_take(70).is_none(), "not the only one");
+        drop(own);
+        assert!(here.account.try_take(81).is_none(), "beyond the whole");
+        let mut long = here.account.try_take(70).expect("the only one of its address");
+        assert!(!long.try_grow(81) && long.try_grow(80));
+        drop((other, long));
         assert_eq!(in_flight.used.load(Ordering::Relaxed), 0, "and everything was given back");
     }
 

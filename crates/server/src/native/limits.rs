@@ -78,7 +78,8 @@ pub struct Limits {
 const DISK_THREAD_BYTES: u64 = 16 << 20;
 
 impl Limits {
-    /// The bytes in flight of one address: a quarter of all stays for others. A larger message is taken when nothing else is in flight.
+    /// The bytes in flight of one address: a quarter of all stays for others. A larger message is taken when nothing else of its address is
+    /// in flight and the whole has room for it.
     pub fn of_one_address(wanted: u64, all: u64) -> u64 {
         wanted.min(all - all / 4)
     }

@@ -25,7 +25,8 @@ use super::mailbox::Mailbox;
 const PROMISED_BYTES_MIN: u64 = 64 << 10;
 /// Sizes of wants: each is up to twice the one before, the first up to `PROMISED_BYTES_MIN`. The last but one has no end.
 const SIZES: usize = 16;
-/// The size of wants that exceed a limit by themselves. They are served when nothing else is in flight.
+/// The size of wants that exceed a limit by themselves. They are served when nothing else of their address is in flight and they stay within
+/// the limit of all, or when nothing else is in flight.
 const ONLY_ALONE: usize = SIZES - 1;
 
 /// What a connection waits for.
@@ -229,10 +230,6 @@ impl OfAccount {
     /// while nothing is promised, because a promise may be more than it will take.
     fn verdict(&self, size: usize, promised_in_all: u64) -> Verdict {
         let Some(Waiting { wanted, .. }) = self.first(size) else { return Verdict::NobodyWaits };
-        if size == ONLY_ALONE {
-            let is_alone = self.account.is_alone(wanted.has) && promised_in_all == 0;
-            return if is_alone { Verdict::Fits } else { Verdict::AllIsFull };
-        }
         let (free_of_account, free_in_all) = self.account.free();
         let fits = |free: Option<u64>, promised: u64| {
             free.is_some_and(|free| match promised {
@@ -240,6 +237,15 @@ impl OfAccount {
                 promised => promised.saturating_add(wanted.promise()) <= free,
             })
         };
+        if size == ONLY_ALONE {
+            let (of_account, in_all) = self.account.is_alone(wanted.has);
+            return match (of_account && self.promised == 0, in_all && promised_in_all == 0) {
+                (false, _) => Verdict::AccountIsFull,
+                (true, true) => Verdict::Fits,
+                (true, false) if fits(free_in_all, promised_in_all) => Verdict::Fits,
+                (true, false) => Verdict::AllIsFull,
+            };
+        }
         match (fits(free_of_account, self.promised), fits(free_in_all, promised_in_all)) {
             (false, _) => Verdict::AccountIsFull,
             (true, false) => Verdict::AllIsFull,
@@ -415,6 +421,26 @@ mod tests {
         drop(own);
         assert_eq!((ready.next(), ready.next()), (Some(2), None), "its address has room now");
         drop(of_again);
+    }
+
+    /// Others always have something in flight, and the message is longer than one address may have.
+    #[test]
+    fn a_message_longer_than_an_address_may_have_is_taken_beside_those_of_others() {
+        let in_flight = InFlightBytes::new(1000 * KIB, 500 * KIB);
+        let enter = |last: u8| in_flight.enter(IpAddr::from([10, 0, 0, last]), None).expect("no limit");
+        let (holder, long) = (enter(1), enter(2));
+        let held = [holder.account.try_take(200 * KIB), holder.account.try_take(200 * KIB)];
+        let own = long.account.try_take(KIB);
+        let ready = Arc::<Ready>::default();
+        let (mailbox, mut ticket) = (Arc::<Mailbox>::default(), None);
+        mailbox.register(&Arc::new(Waker(Arc::clone(&ready), 0)).into());
+        long.account.wait(&mut ticket, &mailbox, Wanted { bytes: 700 * KIB, has: 0 });
+        let [first, _second] = held;
+        drop(first);
+        assert_eq!(ready.next(), None, "its address has another one");
+        drop(own);
+        assert_eq!(ready.next(), Some(0));
+        assert!(long.account.try_take(700 * KIB).is_some());
     }
 
     #[test]

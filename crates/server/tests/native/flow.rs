@@ -217,6 +217,32 @@ fn a_long_request_beyond_the_bytes_in_flight_is_dropped_and_answered_overloaded_
     }
 }
 
+/// Others of its address always have something in flight, so it would wait for ever.
+#[test]
+fn a_request_longer_than_an_address_may_have_is_refused_when_it_has_waited_long() {
+    let (held, text) = (format!("wait {}", "w".repeat(100_000)), format!("write {}", "x".repeat(350_000)));
+    for version in Version::ALL {
+        let server = Server::with(|limits| {
+            limits.in_flight_bytes_max = 400_000;
+            limits.in_flight_bytes_max_per_address = 300_000;
+            limits.frame_grace = std::time::Duration::from_millis(300);
+        });
+        let mut other = Client::ready(server.address(), version, &[]);
+        other.send(&[(1, query(&held)), (2, Request::Options)]);
+        assert_eq!(other.receive().unwrap().header.stream, 2);
+        let mut client = Client::ready(server.address(), version, &[]);
+        client.send(&[(3, query(&text)), (4, query("write"))]);
+        let refused = client.receive().unwrap();
+        assert_eq!(refused.header.stream, 3);
+        assert_eq!(refused.error().detail, ErrorDetail::Plain(ErrorCode::Overloaded));
+        assert_eq!(client.receive().unwrap().header.stream, 4, "the connection goes on");
+        server.canned.open_gate();
+        assert_eq!(other.receive().unwrap().header.stream, 1);
+        client.send(&[(5, query(&text))]);
+        assert_eq!(client.receive().unwrap().header.stream, 5);
+    }
+}
+
 #[test]
 fn a_long_request_that_does_not_come_gives_its_room_back() {
     let server = Server::with(|limits| {
