@@ -121,8 +121,10 @@ impl Requests {
         }
     }
 
-    /// The session and the unsent answers of a connection that ends here.
+    /// The session and the unsent answers of a connection that ends here and goes on elsewhere. Events that wait until its client has read
+    /// go with them: nobody tells it of them there.
     pub fn into_parts(mut self) -> (Session, Output) {
+        self.take_left(true, &mut Tools::default());
         (std::mem::replace(&mut self.session, Session::new(false)), std::mem::take(&mut self.output))
     }
 
@@ -525,9 +527,13 @@ impl Requests {
         self.fresh = true;
     }
 
-    /// Takes the messages of other threads: answers of the disk pool, and events.
+    /// Takes the messages of other threads: answers of the disk pool, and events unless the client has much to read.
     pub fn take_messages(&mut self, scratch: &mut Scratch) {
-        let Some(messages) = self.mailbox.take(!self.output.is_full()) else {
+        self.take_left(!self.output.is_full(), &mut scratch.tools);
+    }
+
+    fn take_left(&mut self, with_events: bool, tools: &mut Tools) {
+        let Some(messages) = self.mailbox.take(with_events) else {
             return;
         };
         for finished in messages.finished {
@@ -560,7 +566,7 @@ impl Requests {
         for change in messages.events {
             let event = Event::Schema(schema_change(&change));
             let head = ResponseHead::new(version, EVENT_STREAM);
-            self.put(&Outgoing::Event(&event), &head, &mut scratch.tools);
+            self.put(&Outgoing::Event(&event), &head, tools);
         }
     }
 

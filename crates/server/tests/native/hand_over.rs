@@ -129,6 +129,32 @@ fn a_connection_is_handed_over_with_its_state_and_every_byte() {
     }
 }
 
+#[test]
+fn events_that_wait_until_the_client_has_read_are_handed_over_with_its_answers() {
+    for version in Version::ALL {
+        let server = Server::start();
+        let mut client = Client::ready(server.address(), version, &[]);
+        client.ask(Request::Register(EventTypes::default().with(EventType::SchemaChange)));
+        let mut other = Client::ready(server.address(), version, &[]);
+        let before = server.native.figures().requests;
+        // The client reads nothing of it, and has so much to read that the event waits.
+        client.send(&[(5, query("rows 200 100000"))]);
+        begun(&server, before);
+        other.query("create");
+        let (handed, _listeners) = hand_over(&server);
+        let mut both = [taken(&handed), taken(&handed)];
+        both.sort_by_key(|(_, state)| state.unsent.len());
+        let [_, (mut socket, state)] = both;
+        let writes = std::thread::spawn(move || {
+            socket.write_all(&state.unsent).expect("the client reads");
+        });
+        assert_eq!(client.receive().expect("the answer").header.stream, 5);
+        assert_eq!(client.receive().expect("the event").header.opcode, Opcode::Event);
+        assert!(client.receive().is_none());
+        writes.join().expect("it ends");
+    }
+}
+
 const REQUESTS: i16 = 256;
 
 #[test]
