@@ -9,7 +9,7 @@ use end_to_end::raw::{
 };
 use end_to_end::{Calls, Cql, Server, refused};
 use helenus_wire::thrift::{
-    AuthenticationRequest, CfDef, Column, ColumnParent, ConsistencyLevel, Map, Method, args,
+    AuthenticationRequest, CfDef, Column, ColumnParent, Compression, ConsistencyLevel, Map, Method, args,
 };
 use tempfile::TempDir;
 
@@ -250,6 +250,15 @@ fn the_session_of_a_role_that_is_dropped_ends_with_an_error_that_says_so() {
     let gateway = gateway();
     let mut reader = client(&gateway, 4, ("reader", "r"));
     assert_eq!(reader.query(READ).opcode, RESULT);
+    let mut calls = Calls::of(&gateway.server);
+    let credentials = Map(vec![("username".into(), "reader".into()), ("password".into(), "r".into())]);
+    calls.answer(Method::Login, &args::Login { auth_request: AuthenticationRequest { credentials } });
+    let read = args::Cql3Query {
+        query: READ.as_bytes(),
+        compression: Compression::None,
+        consistency: ConsistencyLevel::One,
+    };
+    calls.answer(Method::ExecuteCql3Query, &read);
     let admin = Cql::connect_as(gateway.cluster.address(), ("cassandra", "cassandra")).expect("a login");
     admin.run("DROP ROLE reader");
     let until = Instant::now() + Duration::from_secs(60);
@@ -262,6 +271,15 @@ fn the_session_of_a_role_that_is_dropped_ends_with_an_error_that_says_so() {
         assert!(Instant::now() < until, "{code:x} {why}");
     }
     assert!(reader.receive().is_none(), "the session ends");
+    loop {
+        let told = calls.exchange(Method::ExecuteCql3Query, &read);
+        let told = String::from_utf8_lossy(&told).into_owned();
+        if told.contains("cannot log in at the cluster any more") {
+            break;
+        }
+        assert!(Instant::now() < until, "{told}");
+    }
+    assert!(calls.is_closed(), "so does one of the old interface");
     let (_, reply) = Raw::login(gateway.server.address(), 4, ("reader", "r"));
     assert_eq!(reply.error().0, BAD_CREDENTIALS);
     // It comes back with the same password: nothing of before stands in its way.

@@ -134,18 +134,26 @@ pub enum ConnectError {
     },
 }
 
+/// How the message of a node begins that could not read its roles: it has BadCredentials too (`PasswordAuthenticator`), and says nothing
+/// about the login.
+const UNABLE: &str = "Unable to perform authentication";
+
 impl ConnectError {
-    /// The node's answer, if it has refused the login.
+    /// The node's answer, if it has refused the login. One that cannot check logins just now has not.
     pub fn login_refusal(&self) -> Option<&ErrorMessage> {
         match self {
             ConnectError::Refused { error, .. } => {
                 let code = error.detail.code();
-                matches!(code, ErrorCode::BadCredentials | ErrorCode::Unauthorized).then_some(error)
+                let is_refusal = matches!(code, ErrorCode::BadCredentials | ErrorCode::Unauthorized);
+                (is_refusal && !error.message.starts_with(UNABLE)).then_some(error)
             }
             _ => None,
         }
     }
 }
+
+/// How a node's error begins that could not read the permissions of a role at this moment.
+const PERMISSIONS_UNREAD: &str = "Unable to perform authorization";
 
 /// Why a statement failed, or a cluster cannot be used.
 #[derive(Debug, Error)]
@@ -211,6 +219,8 @@ impl ClusterError {
                 | ErrorCode::WriteFailure
                 | ErrorCode::Truncate
                 | ErrorCode::Server => idempotent,
+                // The node could not read permissions: it says nothing about whether they are there (`CassandraAuthorizer.authorize`).
+                ErrorCode::Unauthorized if error.message.starts_with(PERMISSIONS_UNREAD) => idempotent,
                 _ => false,
             },
             _ => false,
@@ -229,5 +239,24 @@ impl ClusterError {
             ClusterError::Server(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_cannot_check_a_login_has_not_refused_it() {
+        let is_refusal = |code: ErrorCode, text: &str| {
+            let error = ErrorMessage::plain(code, text);
+            ConnectError::Refused { host: "host:9042".to_owned(), error }.login_refusal().is_some()
+        };
+        let wrong = "Provided username app and/or password are incorrect";
+        assert!(is_refusal(ErrorCode::BadCredentials, wrong));
+        assert!(is_refusal(ErrorCode::Unauthorized, "app is not permitted to log in"));
+        let unable = "Unable to perform authentication: Operation timed out - received only 0 responses.";
+        assert!(!is_refusal(ErrorCode::BadCredentials, unable));
+        assert!(!is_refusal(ErrorCode::Overloaded, "Request breached limit on bytes in flight"));
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use helenus_cluster::{ClusterError, ClusterEvent};
 use helenus_wire::native::{Event, EventType, Outgoing, TopologyChange};
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::deliver::AGREEMENT;
 use crate::schema_picture::SchemaPicture;
@@ -31,11 +31,17 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
     };
     // When the schema is compared once more; other events do not put it off.
     let mut again_at: Option<tokio::time::Instant> = None;
+    // An event that was taken while others were left out.
+    let mut taken: Option<ClusterEvent> = None;
     loop {
-        let next = match again_at {
-            Some(at) if at <= tokio::time::Instant::now() => Ok(ClusterEvent::Missed),
-            Some(at) => tokio::time::timeout_at(at, events.recv()).await.unwrap_or(Ok(ClusterEvent::Missed)),
-            None => events.recv().await,
+        let next = match (taken.take(), again_at) {
+            (Some(event), _) => Ok(event),
+            (None, Some(at)) if at <= tokio::time::Instant::now() => Ok(ClusterEvent::Missed),
+            (None, Some(at)) => {
+                let waited = tokio::time::timeout_at(at, events.recv()).await;
+                waited.unwrap_or(Ok(ClusterEvent::Missed))
+            }
+            (None, None) => events.recv().await,
         };
         let event = match next {
             Ok(event) => event,
@@ -55,6 +61,7 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 send(&shared, EventType::SchemaChange, Event::Schema(change));
             }
             ClusterEvent::Missed => {
+                taken = after_missed(&mut events);
                 // Statements may be of tables that have changed.
                 shared.statements.doubt(None);
                 let is_behind = missed(&shared, &mut known).await.is_err();
@@ -72,6 +79,18 @@ pub(crate) async fn pass_on(shared: Weak<Shared>, mut events: Receiver<ClusterEv
                 send(&shared, EventType::StatusChange, Event::Status(change, node));
             }
             ClusterEvent::Topology(..) | ClusterEvent::Status(..) => {}
+        }
+    }
+}
+
+/// Takes the events that only say once more that some were missed: one comparison of the schema after this answers them all. Returns the
+/// first other event behind them.
+fn after_missed(events: &mut Receiver<ClusterEvent>) -> Option<ClusterEvent> {
+    loop {
+        match events.try_recv() {
+            Ok(ClusterEvent::Missed) | Err(TryRecvError::Lagged(_)) => {}
+            Ok(other) => return Some(other),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
         }
     }
 }
@@ -115,5 +134,31 @@ pub(crate) async fn show_nodes(shared: Weak<Shared>) {
             shared.connected().iter().for_each(|client| came(client, node));
         }
         tokio::time::sleep(APART).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use helenus_wire::native::{SchemaChange, SchemaTarget, SchemaVerb};
+
+    use super::*;
+
+    #[test]
+    fn events_that_were_missed_together_are_one_and_the_next_is_kept() {
+        let (sender, mut events) = tokio::sync::broadcast::channel(8);
+        let keyspace = Cow::Borrowed("ks");
+        let change = SchemaChange { verb: SchemaVerb::Created, keyspace, target: SchemaTarget::Keyspace };
+        let created = ClusterEvent::Schema(change);
+        // More than the channel keeps: that some are lost is one more of the same.
+        for _ in 0..20 {
+            sender.send(ClusterEvent::Missed).unwrap();
+        }
+        sender.send(created.clone()).unwrap();
+        sender.send(ClusterEvent::Missed).unwrap();
+        assert_eq!(after_missed(&mut events), Some(created));
+        assert_eq!(events.try_recv(), Ok(ClusterEvent::Missed), "one behind another event counts again");
+        assert_eq!(after_missed(&mut events), None);
     }
 }

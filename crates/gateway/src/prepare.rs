@@ -55,6 +55,9 @@ pub(crate) async fn prepare(job: &Job) {
                 }
             };
             if let Some(refusal) = statements.refusal(&prepared) {
+                if let Some(turn) = &mut turn {
+                    turn.fail();
+                }
                 return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, refusal));
             }
             add(&job.shared, id, (prepared, text))

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use helenus_cluster::Statement;
 use helenus_wire::native::{ColumnSpec, SchemaChange, SchemaTarget};
 use parking_lot::Mutex;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
@@ -19,6 +19,9 @@ use crate::statement_text::StatementText;
 
 /// The memory that a usual statement is taken to need.
 const USUAL_BYTES: u64 = 4 << 10;
+/// The memory of a part of the cache, each with a lock of its own. No statement fits into the cache that does not fit into a part, so there
+/// are few of them.
+const PART_BYTES: u64 = 8 << 20;
 /// Statements that are being prepared, beyond which those are forgotten that are not.
 const PREPARING_MAX: usize = 1_000;
 
@@ -113,13 +116,25 @@ impl Statements {
     /// `bytes_max`: the memory of all statements.
     pub fn new(bytes_max: u64) -> Statements {
         let estimated = (bytes_max / USUAL_BYTES).max(16) as usize;
-        let kept = Cache::with_weighter(estimated, bytes_max, ByMemory);
+        let options = OptionsBuilder::new()
+            .shards((bytes_max / PART_BYTES).max(1) as usize)
+            .estimated_items_capacity(estimated)
+            .weight_capacity(bytes_max)
+            .build();
+        let kept = match options {
+            Ok(options) => {
+                let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+                Cache::with_options(options, ByMemory, hashes, lifecycle)
+            }
+            // It lacks nothing that it needs.
+            Err(_) => Cache::with_weighter(estimated, bytes_max, ByMemory),
+        };
         Statements { kept, preparing: Mutex::default() }
     }
 
     /// Why a statement cannot be kept, for its client: it would have to be prepared for each execution.
     pub fn refusal(&self, statement: &Statement) -> Option<String> {
-        let (bytes, most) = (statement.estimated_bytes(), self.kept.capacity() / 2);
+        let (bytes, most) = (statement.estimated_bytes(), self.kept.shard_capacity() / 2);
         (bytes > most).then(|| {
             format!(
                 "the statement needs {bytes} bytes of memory with its columns and their types, and the gateway keeps prepared statements \

@@ -375,4 +375,10 @@ async fn a_statement_that_needs_more_memory_than_statements_may_have_is_refused_
     let before = counts.prepared.load(Ordering::SeqCst);
     assert_eq!(prepare("INSERT short").await, (Opcode::Result, None));
     assert_eq!(counts.prepared.load(Ordering::SeqCst), before, "it is kept");
+    // Its text counts twice: a little less than half of all.
+    let long = format!("INSERT {}", "x".repeat(900_000));
+    assert_eq!(prepare(&long).await, (Opcode::Result, None));
+    let before = counts.prepared.load(Ordering::SeqCst);
+    assert_eq!(prepare(&long).await, (Opcode::Result, None));
+    assert_eq!(counts.prepared.load(Ordering::SeqCst), before, "every statement is kept that is not refused");
 }

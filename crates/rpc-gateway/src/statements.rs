@@ -13,8 +13,8 @@ use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, Consistency, ErrorCode, Query, QueryParameters, Request, StatementRef,
     Statements, Value, Values, Version,
 };
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -22,6 +22,9 @@ use tokio::time::Instant;
 const BYTES_MAX: u64 = 32 << 20;
 const ACCOUNT_PART: u64 = 8;
 const USUAL_BYTES: u64 = 4 << 10;
+/// The memory of a part of the cache, each with a lock of its own. No statement fits into the cache that does not fit into a part, so there
+/// are few of them.
+const PART_BYTES: u64 = 8 << 20;
 /// A page that is too long for the room that there is, is asked for again with this part of its rows.
 const FEWER_ROWS: i32 = 8;
 
@@ -50,7 +53,19 @@ impl Default for Prepared {
     fn default() -> Prepared {
         let bytes_max = BYTES_MAX.min(account::limit() / ACCOUNT_PART);
         let estimated = (bytes_max / USUAL_BYTES).max(16) as usize;
-        Prepared(Cache::with_weighter(estimated, bytes_max, ByMemory))
+        let options = OptionsBuilder::new()
+            .shards((bytes_max / PART_BYTES).max(1) as usize)
+            .estimated_items_capacity(estimated)
+            .weight_capacity(bytes_max)
+            .build();
+        Prepared(match options {
+            Ok(options) => {
+                let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+                Cache::with_options(options, ByMemory, hashes, lifecycle)
+            }
+            // It lacks nothing that it needs.
+            Err(_) => Cache::with_weighter(estimated, bytes_max, ByMemory),
+        })
     }
 }
 
@@ -76,21 +91,28 @@ impl Prepared {
 pub(crate) struct Sender {
     pub(crate) cluster: Cluster,
     pub(crate) prepared: Arc<Prepared>,
+    /// Whether clients log in, so that the role is a client's own.
+    pub(crate) has_logins: bool,
     pub(crate) consistency: Consistency,
     /// Who is told of writes.
     pub(crate) written: Arc<WrittenPartitions>,
 }
 
 impl Sender {
-    /// The error of a call.
+    /// The error of a call. Where the nodes do not take the login of the client's role any more, its session ends.
     pub(crate) fn error(&self, error: ClusterError, work: Work) -> CqlError {
         let is_unsent = match &error {
             ClusterError::Call(error) => !error.was_sent(),
             error => matches!(error, ClusterError::NoNode { .. } | ClusterError::Connect(_)),
         };
-        if let Some(refusal) = self.cluster.login_refusal().filter(|_| is_unsent) {
+        if self.has_logins
+            && is_unsent
+            && let Some(refusal) = self.cluster.login_refusal()
+        {
             let text = refusal.message;
-            return CqlError::Unauthorized(format!("The role cannot log in at the cluster any more: {text}"));
+            return CqlError::SessionEnded(format!(
+                "The role of this session cannot log in at the cluster any more: {text}"
+            ));
         }
         cql_error(error, work, self.consistency as u16)
     }
@@ -376,6 +398,11 @@ mod tests {
             prepared.get(&cluster, "SELECT k").await.unwrap();
         }
         assert_eq!(counts.prepared.load(Ordering::SeqCst), before + 1, "a short one is remembered");
+        let long = format!("SELECT {}", "c, ".repeat(900_000));
+        for _ in 0..3 {
+            prepared.get(&cluster, &long).await.unwrap();
+        }
+        assert_eq!(counts.prepared.load(Ordering::SeqCst), before + 2, "so is one of a sixth of the memory");
         prepared.clear();
         assert_eq!(prepared.0.weight(), 0);
     }
@@ -386,6 +413,7 @@ mod tests {
         let sender = Sender {
             cluster: cluster(Then::Pages, &answers).await,
             prepared: Arc::default(),
+            has_logins: false,
             consistency: Consistency::One,
             written: Arc::default(),
         };

@@ -1,7 +1,7 @@
 //! The tables of a cluster as the storage of the RPC interface.
 
 use crate::definitions;
-use crate::errors::{Work, cql_error};
+use crate::errors::Work;
 use crate::reads::Reading;
 use crate::schema::Families;
 use crate::statements::{Prepared, Sender, consistency, run};
@@ -96,13 +96,19 @@ impl ClusterTables {
     }
 
     fn sender(&self, manner: CallOptions<'_>) -> Result<Sender, CqlError> {
-        if !manner.may_block {
-            return Err(CqlError::WouldBlock);
+        match manner.may_block {
+            true => self.sender_at(manner.consistency, manner),
+            false => Err(CqlError::WouldBlock),
         }
+    }
+
+    /// A sender with the consistency level of this number, for a call that may block.
+    fn sender_at(&self, level: u16, manner: CallOptions<'_>) -> Result<Sender, CqlError> {
         Ok(Sender {
             cluster: self.cluster(manner)?,
             prepared: Arc::clone(&self.shared.prepared),
-            consistency: consistency(manner.consistency),
+            has_logins: self.has_logins(),
+            consistency: consistency(level),
             written: Arc::clone(self.shared.roles.written()),
         })
     }
@@ -299,10 +305,10 @@ impl Storage for ClusterTables {
         if !request.may_block {
             return Err(CqlError::WouldBlock);
         }
-        let cluster = self.cluster(manner)?;
-        let level = request.consistency;
-        let failed = |error| cql_error(error, Work::Statement, level);
-        let answer = self.runtime.block_on(run(&cluster, text, request));
+        let sender = self.sender_at(request.consistency, manner)?;
+        let cluster = &sender.cluster;
+        let failed = |error| sender.error(error, Work::Statement);
+        let answer = self.runtime.block_on(run(cluster, text, request));
         if !is_select(text) {
             self.shared.roles.written().note_unknown();
         }

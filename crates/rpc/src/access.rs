@@ -8,7 +8,7 @@ use crate::error::{Result, RpcError};
 use crate::session::{Asks, Session};
 use crate::storage::{LoggedIn, LoginTurnFuture};
 use helenus_cql::CqlError;
-use helenus_cql::backend::{Backend, Identity, LoginProof, LoginRefused};
+use helenus_cql::backend::{Backend, LoginProof, LoginRefused};
 use helenus_cql::syntax::ast::Permission;
 use helenus_model::schema::Table;
 use helenus_wire::thrift::{
@@ -109,17 +109,7 @@ impl Rpc {
         if method == Method::Login {
             return Ok(());
         }
-        match self.storage.check_permissions(&work.session.identity, &[], ("", ""), may_block) {
-            Ok(()) => {}
-            Err(error) => {
-                if matches!(error, CqlError::SessionEnded(_)) {
-                    // The role may be allowed to log in again, on another connection.
-                    work.session.identity = Identity::default();
-                    work.session.is_over = true;
-                }
-                return Err(error.into());
-            }
-        }
+        self.storage.check_permissions(&work.session.identity, &[], ("", ""), may_block)?;
         if adds_data(method) {
             self.check_disk()?;
         }

@@ -183,6 +183,11 @@ impl Rpc {
                 reply.exception(&exception, out);
                 Ok(Refused::of_exception(&exception).map_or(CallOutcome::Answered, CallOutcome::Refused))
             }
+            Err(RpcError::SessionEnded(text)) => {
+                session.end();
+                reply.exception(&Exception::InvalidRequest(text.clone()), out);
+                Ok(CallOutcome::Refused(Refused::of_missing_permission(text)))
+            }
             Err(RpcError::Unauthorized(text)) => {
                 reply.exception(&Exception::InvalidRequest(text.clone()), out);
                 Ok(CallOutcome::Refused(Refused::of_missing_permission(text)))

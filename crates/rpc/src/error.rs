@@ -22,6 +22,9 @@ pub(crate) enum RpcError {
     /// Cassandra's `ThriftConversion`; logs tell it from other invalid requests.
     #[error("{0}")]
     Unauthorized(String),
+    /// The client's role may not be used any more, and its connection ends with the answer. The exception is that of `Unauthorized`.
+    #[error("{0}")]
+    SessionEnded(String),
     /// The arguments cannot be decoded.
     #[error(transparent)]
     Arguments(#[from] ThriftError),
@@ -69,7 +72,8 @@ impl From<CqlError> for RpcError {
         RpcError::Thrown(match error {
             CqlError::WouldBlock => return RpcError::WouldBlock,
             CqlError::Cancelled => return RpcError::Cancelled,
-            CqlError::Unauthorized(_) | CqlError::SessionEnded(_) => return RpcError::Unauthorized(text),
+            CqlError::Unauthorized(_) => return RpcError::Unauthorized(text),
+            CqlError::SessionEnded(_) => return RpcError::SessionEnded(text),
             CqlError::Protocol(_)
             | CqlError::Syntax(_)
             | CqlError::Invalid(_)

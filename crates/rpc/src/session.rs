@@ -33,7 +33,7 @@ impl Asks {
 #[derive(Default)]
 pub struct Session {
     /// Its role may not be used any more: its connection is to end.
-    pub(crate) is_over: bool,
+    is_over: bool,
     /// The keyspace that `set_keyspace` or USE has chosen.
     pub(crate) keyspace: Option<Arc<str>>,
     /// The identity of the client.
@@ -78,6 +78,13 @@ impl Session {
     /// the answer that says so.
     pub fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Ends the session. Its role may be allowed to log in again, on another connection.
+    pub(crate) fn end(&mut self) {
+        self.identity = Identity::default();
+        self.login = None;
+        self.is_over = true;
     }
 
     /// Counts a call of this many bytes among those in flight of its role.

@@ -58,8 +58,13 @@ fn partitions_whose_pages_do_not_fit_together_are_read_one_after_the_other() {
         let (address, _) = node(Then::Pages).await;
         Cluster::connect(options(address)).await.unwrap()
     });
-    let sender =
-        Sender { cluster, prepared: Arc::default(), consistency: Consistency::One, written: Arc::default() };
+    let sender = Sender {
+        cluster,
+        prepared: Arc::default(),
+        has_logins: false,
+        consistency: Consistency::One,
+        written: Arc::default(),
+    };
     // A row has 64 KiB, so that a page fits of these by itself, and of the last ones not even that.
     for per_partition in [1, 2, 8, 15, 1000] {
         let keys: Vec<Vec<u8>> = (0..40_u8).map(|number| vec![number]).collect();
