@@ -725,6 +725,7 @@ fn texts_near_statements_about_roles_show_no_secret() {
         "INSERT INTO system_auth.roles JSON '{\"role\": \"ROLE\", \"salted_hash\": \"topsecret\"}'",
         "UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = 'ROLE'",
         "UPDATE system_auth.roles SET can_login = 'topsecret' WHERE role = 'ROLE'",
+        "UPDATE roles SET salted_hash = 'topsecret' WHERE role = 'ROLE'",
         "SELECT * FROM system_auth.roles WHERE salted_hash = 'topsecret'",
         "BEGIN BATCH UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = 'ROLE'; APPLY BATCH",
     ];

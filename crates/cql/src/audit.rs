@@ -3,6 +3,8 @@
 //! `plan::subject` finds the subject of a parsed statement; the server's audit log writes it. Source: the package
 //! `org.apache.cassandra.audit`.
 
+use crate::syntax::is_access_table;
+
 /// The type of an audited event (`AuditLogEntryType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the event it names")]
@@ -214,14 +216,21 @@ pub struct Part {
 impl Part {
     /// Whether its values may be secrets: it is on a table of roles and rights.
     pub fn has_secret_values(&self) -> bool {
-        self.keyspace.as_deref() == Some("system_auth")
+        is_of_access(self.keyspace.as_deref(), self.scope.as_deref())
     }
+}
+
+/// Whether an object is a table of roles and rights. One without a keyspace counts as one by its name alone: the statement fails, and its
+/// text shows what was meant for that table.
+fn is_of_access(keyspace: Option<&str>, scope: Option<&str>) -> bool {
+    is_access_table(keyspace, scope.unwrap_or_default())
 }
 
 impl Subject {
     /// Whether its values may be secrets: it, or a part of it, is on a table of roles and rights.
     pub fn has_secret_values(&self) -> bool {
-        self.keyspace.as_deref() == Some("system_auth") || self.parts.iter().any(Part::has_secret_values)
+        is_of_access(self.keyspace.as_deref(), self.scope.as_deref())
+            || self.parts.iter().any(Part::has_secret_values)
     }
 
     /// The subject of something that is about no object.

@@ -153,4 +153,20 @@ mod tests {
         );
         assert!(backend.subject("SELECT * FROM t", Some("s")).unwrap().parts.is_empty());
     }
+
+    #[test]
+    fn a_table_of_roles_that_is_named_without_a_keyspace_may_have_secrets() {
+        let machine = Machine::new(1);
+        let (database, _) = Database::open(machine.host(), DatabaseOptions::new("/db")).unwrap();
+        let backend = LocalBackend::new(database, LocalOptions::default());
+        let has_secrets = |text: &str, keyspace| backend.subject(text, keyspace).unwrap().has_secret_values();
+        let update = "UPDATE roles SET salted_hash = '$2a$10$x' WHERE role = 'app'";
+        let batch = format!("BEGIN BATCH {update}; APPLY BATCH");
+        for text in [update, &batch] {
+            assert!(has_secrets(text, None) && has_secrets(text, Some("system_auth")), "{text}");
+            assert!(!has_secrets(text, Some("k")), "{text}");
+        }
+        assert!(has_secrets("SELECT * FROM system_auth.t", Some("k")));
+        assert!(!has_secrets("SELECT * FROM t", None) && !has_secrets("SELECT * FROM k.roles", None));
+    }
 }

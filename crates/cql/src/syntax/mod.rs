@@ -22,9 +22,9 @@ pub use crate::error::SyntaxError;
 pub use parser::{DEPTH_MAX, parse, parse_type};
 pub(crate) use parser::{parse_term, parse_within};
 pub use print::{print, print_term, print_type};
-pub(crate) use redact::end_of_batch;
 pub use redact::{
     audited, cut_at_password, has_secret_values, obscured_message, shown, shown_message,
     shown_without_values, without_literals, without_passwords,
 };
+pub(crate) use redact::{end_of_batch, is_access_table};
 pub use script::split_statements;

@@ -82,12 +82,18 @@ pub fn has_secret_values(text: &str) -> bool {
     parse(text).map_or(true, |statement| is_on_access(&statement.kind))
 }
 
-/// Whether a statement reads or writes a table of `system_auth`. A name without a keyspace counts as one if there is such a table there:
-/// whoever shows a text need not know the keyspace of its session.
+/// Whether a name is that of a table of `system_auth`. One without a keyspace counts as one if there is such a table there.
+pub(crate) fn is_access_table(keyspace: Option<&str>, table: &str) -> bool {
+    match keyspace {
+        Some(keyspace) => keyspace == ACCESS_KEYSPACE,
+        None => ACCESS_TABLES.contains(&table),
+    }
+}
+
+/// Whether a statement reads or writes a table of `system_auth`. Whoever shows a text need not know the keyspace of its session.
 fn is_on_access(kind: &StatementKind<'_>) -> bool {
-    let is = |name: &QualifiedName<'_>| match &name.keyspace {
-        Some(keyspace) => keyspace.as_str() == ACCESS_KEYSPACE,
-        None => ACCESS_TABLES.contains(&name.name.as_str()),
+    let is = |name: &QualifiedName<'_>| {
+        is_access_table(name.keyspace.as_ref().map(|keyspace| keyspace.as_str()), name.name.as_str())
     };
     match kind {
         StatementKind::Select(select) => is(&select.table),

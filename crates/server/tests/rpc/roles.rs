@@ -72,6 +72,7 @@ fn no_secret_of_a_text_stands_in_the_audit_log_though_it_is_only_prepared() {
         "ALTER ROLE app WITH PASSWORT='topsecret'",
         "ALTER ROL app WITH PASSWORD='topsecret'",
         "UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = 'app'",
+        "UPDATE roles SET salted_hash = 'topsecret' WHERE role = 'app'",
         "BEGIN BATCH UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = 'app'; APPLY BATCH",
         "BEGIN BATCH UPDATE system_auth.roles SET salted_hash = 'topsecret' WHERE role = app APPLY BATCH",
         "UPDATE k.t SET v = 'shown' WHERE k = 'app'",
