@@ -563,6 +563,7 @@ impl Backend for LocalBackend {
         let mut prepared = self.analysed(query, keyspace, (&work, true))?;
         prepared.id = statement_id(query, keyspace.filter(|_| !prepared.is_qualified));
         let prepared = Arc::new(prepared);
+        self.statements.check_size(&prepared)?;
         self.statements.keep_prepared(prepared.clone());
         Ok(prepared)
     }

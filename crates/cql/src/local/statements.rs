@@ -2,9 +2,10 @@
 //! least used statements are evicted first.
 
 use crate::backend::{Prepared, StatementId};
+use crate::error::{CqlError, Result};
 use helenus_engine::account::Charge;
-use quick_cache::sync::Cache;
-use quick_cache::{Equivalent, Weighter};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ const PLAN_BYTES: u64 = 1024;
 
 /// Approximate memory of a marker or result column, with its name and its part of the plan.
 const COLUMN_BYTES: usize = 256;
+
+/// The memory of a part of the prepared statements, each with a lock of its own. No statement is kept that does not fit into a part, so
+/// there are few of them.
+const PART_BYTES: u64 = 8 << 20;
 
 /// The cache.
 pub(super) struct Statements {
@@ -71,7 +76,19 @@ impl Statements {
     pub(super) fn new(prepared_bytes_max: u64, text_bytes_max: u64) -> Statements {
         let cache = |bytes: u64| (((bytes / (2 * PLAN_BYTES)).max(16)) as usize, bytes);
         let (items, bytes) = cache(prepared_bytes_max);
-        let prepared = Cache::with_weighter(items, bytes, ByMemory);
+        let options = OptionsBuilder::new()
+            .shards((bytes / PART_BYTES).max(1) as usize)
+            .estimated_items_capacity(items)
+            .weight_capacity(bytes)
+            .build();
+        let prepared = match options {
+            Ok(options) => {
+                let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+                Cache::with_options(options, ByMemory, hashes, lifecycle)
+            }
+            // It lacks nothing that it needs.
+            Err(_) => Cache::with_weighter(items, bytes, ByMemory),
+        };
         let (items, bytes) = cache(text_bytes_max);
         Statements { prepared, by_text: Cache::with_weighter(items, bytes, ByMemory) }
     }
@@ -79,6 +96,22 @@ impl Statements {
     /// A prepared statement by its id.
     pub(super) fn prepared(&self, id: &StatementId) -> Option<Arc<Prepared>> {
         self.prepared.get(id)
+    }
+
+    /// Refuses a prepared statement that cannot be kept: no EXECUTE would find it, however often its client prepares it.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub(super) fn check_size(&self, statement: &Arc<Prepared>) -> Result<()> {
+        let bytes = ByMemory.weight(&statement.id, statement);
+        let most = self.prepared.shard_capacity() / 2;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(CqlError::Invalid(format!(
+            "The statement needs {bytes} bytes of memory, and prepared statements of up to {most} are kept; name fewer columns, put a \
+             marker in place of long values, execute it without preparing it, or raise prepared_statements_cache_size"
+        )))
     }
 
     /// Caches a prepared statement, replacing an older analysis of it.

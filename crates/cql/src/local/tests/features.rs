@@ -2,6 +2,7 @@
 //! The expected texts are Cassandra's (recorded by tests/conformance/scripts).
 
 use super::harness::Session;
+use crate::backend::{Backend, Identity};
 use crate::guardrails::{Feature, Guardrails, Threshold};
 use crate::local::LocalOptions;
 
@@ -35,6 +36,29 @@ fn rows_come_in_the_order_of_their_nearness_also_after_a_crash() {
     assert!(error.starts_with("Top-K queries must have a limit specified"), "{error}");
     let error = session.error("SELECT k FROM d ORDER BY n ANN OF 1 LIMIT 2");
     assert_eq!(error, "ANN ordering is only supported on float vector indexes");
+}
+
+#[test]
+fn a_statement_that_cannot_be_kept_is_refused_and_every_other_is_found_by_its_id() {
+    let options = LocalOptions { prepared_bytes_max: 4 << 20, ..LocalOptions::default() };
+    let session = with(options, &[T]);
+    let identity = Identity::server();
+    let lengths = [1_000, 100_000, 300_000, 500_000, 900_000, 1_200_000, 3_000_000];
+    let is_refused = lengths.map(|length| {
+        let text = format!("SELECT v FROM t /* {} */", "x".repeat(length));
+        match session.backend.prepare(&text, Some("ks"), &identity) {
+            Ok(prepared) => {
+                let found = session.backend.prepared(&prepared.id).unwrap();
+                assert!(found.is_some(), "of {length} bytes");
+                false
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("prepared_statements_cache_size"), "{error}");
+                true
+            }
+        }
+    });
+    assert_eq!(is_refused, [false, false, false, false, false, true, true]);
 }
 
 #[test]
