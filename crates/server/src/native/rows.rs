@@ -6,7 +6,7 @@ use helenus_cql::backend::{ResultColumns, RowsOut};
 use helenus_host::account::{self, Refusal};
 use helenus_model::row_batch::{BatchColumn, RowBatch};
 use helenus_wire::WireError;
-use helenus_wire::native::{BodyCodec, ColumnSource, ResponseHead, RowsMetadata, RowsWriter, Version};
+use helenus_wire::native::{BodyCodec, ResponseHead, RowsMetadata, RowsWriter, Version};
 
 use super::columns::ColumnsCache;
 
@@ -106,13 +106,6 @@ impl RowsOut for RowsAnswer<'_> {
             self.torn |= !self.writer.as_ref().is_some_and(|(_, kept)| same(kept));
             return;
         };
-        let encoded = match self.cache.get(columns, self.head.version) {
-            Ok(encoded) => encoded,
-            Err(refusal) => {
-                (self.out, self.refused) = (Some(out), Some(refusal));
-                return;
-            }
-        };
         let (skip, changed_id) = match self.known {
             Known::Nothing => (false, None),
             Known::Skip => (true, None),
@@ -120,7 +113,14 @@ impl RowsOut for RowsAnswer<'_> {
             Known::Metadata { id, .. } if id != columns.id => (false, Some(columns.id.as_slice())),
             Known::Metadata { skip, .. } => (skip, None),
         };
-        let metadata = RowsMetadata { columns: ColumnSource::Encoded(encoded), skip, changed_id };
+        let source = match self.cache.get(columns, self.head.version, skip) {
+            Ok(source) => source,
+            Err(refusal) => {
+                (self.out, self.refused) = (Some(out), Some(refusal));
+                return;
+            }
+        };
+        let metadata = RowsMetadata { columns: source, skip, changed_id };
         self.writer = Some((RowsWriter::begin(out, &self.head, &metadata, None), Arc::clone(columns)));
         self.cache.forget_long();
     }

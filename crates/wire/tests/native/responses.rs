@@ -303,8 +303,16 @@ fn rows_come_back_as_they_were_written() {
                     [(false, None), (true, None), (false, Some(METADATA_ID)), (true, Some(ID))]
                 {
                     let metadata = RowsMetadata { columns: source, skip, changed_id };
+                    let count = specs.len();
+                    let are_of_one_table = specs.iter().all(|column| column.table == specs[0].table);
+                    let known = ColumnSource::Known { count, are_of_one_table };
                     for state in states {
                         let bytes = write_rows(&head, &metadata, specs.len(), state, None);
+                        if skip && changed_id.is_none() {
+                            let metadata = RowsMetadata { columns: known, skip, changed_id };
+                            let of_known = write_rows(&head, &metadata, count, state, None);
+                            assert_eq!(of_known, bytes, "as those that are left out");
+                        }
                         let Response::Result(ResultMessage::Rows(rows)) = response(&bytes) else { panic!() };
                         check_rows(&rows, specs.len());
                         let v5 = version == Version::V5;

@@ -62,6 +62,13 @@ pub enum ColumnSource<'a> {
     Specs(&'a [ColumnSpec]),
     /// Columns that are already encoded for the version of the response.
     Encoded(&'a EncodedColumns),
+    /// Columns that the client knows: they are only counted, and never described.
+    Known {
+        /// Their number.
+        count: usize,
+        /// Whether all are of one table.
+        are_of_one_table: bool,
+    },
 }
 
 impl ColumnSource<'_> {
@@ -69,6 +76,7 @@ impl ColumnSource<'_> {
         match self {
             ColumnSource::Specs(specs) => specs.len(),
             ColumnSource::Encoded(encoded) => encoded.count,
+            ColumnSource::Known { count, .. } => *count,
         }
     }
 
@@ -76,6 +84,7 @@ impl ColumnSource<'_> {
         match self {
             ColumnSource::Specs(specs) => one_table(specs).is_some(),
             ColumnSource::Encoded(encoded) => encoded.global,
+            ColumnSource::Known { are_of_one_table, .. } => *are_of_one_table,
         }
     }
 }
@@ -95,7 +104,8 @@ impl RowsMetadata<'_> {
     /// Appends flags, column count and description, with `paging_state` between them.
     pub(super) fn put(&self, out: &mut Vec<u8>, version: Version, paging_state: Option<&[u8]>) {
         let changed_id = self.changed_id.filter(|_| version >= Version::V5);
-        let skip = self.skip && changed_id.is_none();
+        let are_known = matches!(self.columns, ColumnSource::Known { .. });
+        let skip = are_known || self.skip && changed_id.is_none();
         let flag = |set: bool, flag: i32| if set { flag } else { 0 };
         let flags = flag(self.columns.global(), GLOBAL_TABLES_SPEC)
             | flag(paging_state.is_some(), HAS_MORE_PAGES)
@@ -111,6 +121,7 @@ impl RowsMetadata<'_> {
         }
         match self.columns {
             _ if skip => {}
+            ColumnSource::Known { .. } => {}
             ColumnSource::Specs(specs) => put_columns(out, specs, version),
             ColumnSource::Encoded(encoded) => {
                 assert_eq!(encoded.version, version, "columns were encoded for clients of another version");
