@@ -129,3 +129,29 @@ fn texts_and_types_count_as_long_as_they_are_written() {
     }
     database.close().unwrap();
 }
+
+/// A start under a lower limit counts the texts that are there for no more than schemas may have, so what is dropped then may be more than
+/// what was counted for it.
+#[test]
+fn what_is_dropped_after_a_start_under_a_lower_limit_leaves_the_rest_counted() {
+    let _alone = ALONE.lock();
+    set_limits(Split { shared: 64 * MIB, one_more: 4 * MIB }, Duration::from_secs(3600));
+    let host = memory::host();
+    let database = open(&host);
+    create(&database, vec![table("t", 7, false)]);
+    (0..6).for_each(|number| add_long(&database, number, (500_000, 0)).unwrap());
+    database.close().unwrap();
+    drop(database);
+    set_limits(Split { shared: 4 * MIB, one_more: 4 * MIB }, Duration::from_secs(3600));
+    let database = open(&host);
+    drop_all_but(&database, 3);
+    let counted = schema_bytes();
+    database.close().unwrap();
+    drop(database);
+    let database = open(&host);
+    assert_eq!(counted, schema_bytes(), "as a start counts what is left");
+    assert!(add_long(&database, 100, (500_000, 0)).is_err());
+    drop_all_but(&database, 1);
+    add_long(&database, 100, (100_000, 0)).unwrap();
+    database.close().unwrap();
+}

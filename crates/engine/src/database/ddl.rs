@@ -1,6 +1,6 @@
 //! Schema changes: one log record each, without a flush.
 
-use super::schema_memory::{check_memory, table_bytes, types_change};
+use super::schema_memory::{check_memory, schema_bytes, table_bytes, types_change};
 use super::shared::Database;
 use super::watching::watched_changes;
 use crate::commitlog::Ticket;
@@ -72,9 +72,11 @@ impl Database {
         let come = bytes_of(&delta.come).saturating_add(types_come);
         let gone = bytes_of(&delta.gone).saturating_add(types_gone);
         let bytes = memory.bytes().saturating_add(come).saturating_sub(gone);
-        if bytes > memory.bytes() {
-            check_memory(bytes)?;
-        }
+        let bytes = match bytes > memory.bytes() {
+            true => check_memory(bytes).map(|()| bytes)?,
+            // What went may have counted for less than its size since the start.
+            false => bytes.max(schema_bytes(&next)),
+        };
         self.check_new_ids(&present, &delta)?;
         let (added, dropped) = self.stores_after(&delta)?;
         if let Some(log) = &shared.log {
