@@ -33,20 +33,21 @@ fn deflated(character: u8, copies: usize) -> Vec<u8> {
     [&[0x78, 0x9C][..], &bits.chunks(8).map(byte).collect::<Vec<_>>(), &sum.to_be_bytes()].concat()
 }
 
-/// The calls that a stranger may send: a long statement, one that becomes long, a method that there is not, whose name is long.
+/// The calls that a stranger may send, of nearly the 4 KiB that a message before the login may have: a long statement, one that becomes
+/// long, a method that there is not, whose name is long.
 fn long_calls() -> Vec<Vec<u8>> {
-    let unknown = [&[0x80, 1, 0, 1, 0, 1, 0, 0][..], &[b'u'; 1 << 16], &[0, 0, 0, 1, 0]].concat();
+    let unknown = [&[0x80, 1, 0, 1, 0, 0, 0x0F, 0xA0][..], &[b'u'; 4_000], &[0, 0, 0, 1, 0]].concat();
     let unknown = [&(unknown.len() as u32).to_be_bytes()[..], &unknown].concat();
-    let compressed = query(&deflated(b'x', 60_000), Compression::Gzip);
-    assert!(compressed.len() < 120_000);
+    let compressed = query(&deflated(b'x', 2_300), Compression::Gzip);
+    assert!(compressed.len() < 4_096);
     let prepares = call(
         Method::PrepareCql3Query,
         &helenus_wire::thrift::args::CqlQuery {
-            query: &deflated(b'x', 30_000),
+            query: &deflated(b'x', 2_000),
             compression: Compression::Gzip,
         },
     );
-    vec![statement(&"x".repeat(100_000)), compressed, prepares, unknown]
+    vec![statement(&"x".repeat(3_900)), compressed, prepares, unknown]
 }
 
 #[test]
