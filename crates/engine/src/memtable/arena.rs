@@ -367,7 +367,7 @@ mod tests {
             pieces.map(|piece| piece.addr().get()).collect()
         };
         let gathered = || account.0.spare.lock().iter().filter(|chunk| chunk.is_gathered).count();
-        let first = places();
+        let first = places().into_iter().collect::<std::collections::HashSet<usize>>();
         assert_eq!(
             (gathered(), account.0.spare.lock().len()),
             (0, 4),
