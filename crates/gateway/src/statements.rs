@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use helenus_cluster::Statement;
 use helenus_wire::native::{ColumnSpec, SchemaChange, SchemaTarget};
 use parking_lot::Mutex;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use crate::statement_text::StatementText;
 
-/// The memory that a usual statement is taken to need.
-const USUAL_BYTES: u64 = 4 << 10;
-/// The memory of a part of the cache, each with a lock of its own. No statement fits into the cache that does not fit into a part, so there
-/// are few of them.
-const PART_BYTES: u64 = 8 << 20;
+/// The least memory of a part of the cache, each with a lock of its own, and the most parts. No statement fits into the cache that does not
+/// fit into a part, so there are few. quick_cache makes one part of `ITEMS_OF_PART` items that it is to expect.
+const PART_BYTES_MIN: u64 = 8 << 20;
+const PARTS_MAX: u64 = 4;
+const ITEMS_OF_PART: u64 = 32;
 /// Statements that are being prepared, beyond which those are forgotten that are not.
 const PREPARING_MAX: usize = 1_000;
 
@@ -115,20 +115,8 @@ impl Drop for PrepareTurn<'_> {
 impl Statements {
     /// `bytes_max`: the memory of all statements.
     pub fn new(bytes_max: u64) -> Statements {
-        let estimated = (bytes_max / USUAL_BYTES).max(16) as usize;
-        let options = OptionsBuilder::new()
-            .shards((bytes_max / PART_BYTES).max(1) as usize)
-            .estimated_items_capacity(estimated)
-            .weight_capacity(bytes_max)
-            .build();
-        let kept = match options {
-            Ok(options) => {
-                let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
-                Cache::with_options(options, ByMemory, hashes, lifecycle)
-            }
-            // It lacks nothing that it needs.
-            Err(_) => Cache::with_weighter(estimated, bytes_max, ByMemory),
-        };
+        let items = ITEMS_OF_PART * (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX);
+        let kept = Cache::with_weighter(items as usize, bytes_max, ByMemory);
         Statements { kept, preparing: Mutex::default() }
     }
 

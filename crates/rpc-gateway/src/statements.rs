@@ -13,18 +13,19 @@ use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, Consistency, ErrorCode, Query, QueryParameters, Request, StatementRef,
     Statements, Value, Values, Version,
 };
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The memory of the statements that are remembered, also as a part of the account, and what a usual one is taken to need.
+/// The memory of the statements that are remembered, also as a part of the account.
 const BYTES_MAX: u64 = 32 << 20;
 const ACCOUNT_PART: u64 = 8;
-const USUAL_BYTES: u64 = 4 << 10;
-/// The memory of a part of the cache, each with a lock of its own. No statement fits into the cache that does not fit into a part, so there
-/// are few of them.
-const PART_BYTES: u64 = 8 << 20;
+/// The least memory of a part of the cache, each with a lock of its own, and the most parts. No statement fits into the cache that does not
+/// fit into a part, so there are few. quick_cache makes one part of `ITEMS_OF_PART` items that it is to expect.
+const PART_BYTES_MIN: u64 = 8 << 20;
+const PARTS_MAX: u64 = 4;
+const ITEMS_OF_PART: u64 = 32;
 /// A page that is too long for the room that there is, is asked for again with this part of its rows.
 const FEWER_ROWS: i32 = 8;
 
@@ -52,20 +53,8 @@ pub(crate) struct Prepared(Cache<String, Remembered, ByMemory>);
 impl Default for Prepared {
     fn default() -> Prepared {
         let bytes_max = BYTES_MAX.min(account::limit() / ACCOUNT_PART);
-        let estimated = (bytes_max / USUAL_BYTES).max(16) as usize;
-        let options = OptionsBuilder::new()
-            .shards((bytes_max / PART_BYTES).max(1) as usize)
-            .estimated_items_capacity(estimated)
-            .weight_capacity(bytes_max)
-            .build();
-        Prepared(match options {
-            Ok(options) => {
-                let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
-                Cache::with_options(options, ByMemory, hashes, lifecycle)
-            }
-            // It lacks nothing that it needs.
-            Err(_) => Cache::with_weighter(estimated, bytes_max, ByMemory),
-        })
+        let items = ITEMS_OF_PART * (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX);
+        Prepared(Cache::with_weighter(items as usize, bytes_max, ByMemory))
     }
 }
 

@@ -4,8 +4,8 @@
 use crate::backend::{Prepared, StatementId};
 use crate::error::{CqlError, Result};
 use helenus_engine::account::Charge;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -18,9 +18,11 @@ const PLAN_BYTES: u64 = 1024;
 /// Approximate memory of a marker or result column, with its name and its part of the plan.
 const COLUMN_BYTES: usize = 256;
 
-/// The memory of a part of the prepared statements, each with a lock of its own. No statement is kept that does not fit into a part, so
-/// there are few of them.
-const PART_BYTES: u64 = 8 << 20;
+/// The least memory of a part of the cache, each with a lock of its own, and the most parts. No statement fits into the cache that does not
+/// fit into a part, so there are few. quick_cache makes one part of `ITEMS_OF_PART` items that it is to expect.
+const PART_BYTES_MIN: u64 = 8 << 20;
+const PARTS_MAX: u64 = 4;
+const ITEMS_OF_PART: u64 = 32;
 
 /// The cache.
 pub(super) struct Statements {
@@ -74,23 +76,10 @@ impl<K> Weighter<K, Arc<Prepared>> for ByMemory {
 
 impl Statements {
     pub(super) fn new(prepared_bytes_max: u64, text_bytes_max: u64) -> Statements {
-        let cache = |bytes: u64| (((bytes / (2 * PLAN_BYTES)).max(16)) as usize, bytes);
-        let (items, bytes) = cache(prepared_bytes_max);
-        let options = OptionsBuilder::new()
-            .shards((bytes / PART_BYTES).max(1) as usize)
-            .estimated_items_capacity(items)
-            .weight_capacity(bytes)
-            .build();
-        let prepared = match options {
-            Ok(options) => {
-                let (hashes, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
-                Cache::with_options(options, ByMemory, hashes, lifecycle)
-            }
-            // It lacks nothing that it needs.
-            Err(_) => Cache::with_weighter(items, bytes, ByMemory),
-        };
-        let (items, bytes) = cache(text_bytes_max);
-        Statements { prepared, by_text: Cache::with_weighter(items, bytes, ByMemory) }
+        let items = ITEMS_OF_PART * (prepared_bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX);
+        let prepared = Cache::with_weighter(items as usize, prepared_bytes_max, ByMemory);
+        let texts = (text_bytes_max / (2 * PLAN_BYTES)).max(16) as usize;
+        Statements { prepared, by_text: Cache::with_weighter(texts, text_bytes_max, ByMemory) }
     }
 
     /// A prepared statement by its id.

@@ -5,8 +5,8 @@
 //! lost always wait.
 //!
 //! Lines that the disk refuses are kept and written again with `block: true`: no line is lost, so that statements are refused from
-//! then on (`Audit::refusal`), until the disk takes lines. Those that it still refuses when the server ends go to the server's log. In Cassandra the option is about a full queue alone, and what its disk
-//! refuses is lost. With `block: false` they are lost here too, counted and logged.
+//! then on (`Audit::refusal`), until the disk takes lines. Those that it still refuses when the audit log ends, with the server or by
+//! `disableauditlog`, go to the server's log. In Cassandra the option is about a full queue alone, and what its disk refuses is lost. With `block: false` they are lost here too, counted and logged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -233,14 +233,13 @@ impl Writer {
         self.log.write(Level::Warn, &Entry::new("audit_written_again", text));
     }
 
-    /// Writes the lines to the server's own log, which may go elsewhere: of a log with `block: true` none is to be lost, and a server that
-    /// is told to end cannot wait for room.
+    /// Writes the lines to the server's own log, which may go elsewhere: of a log with `block: true` none is to be lost, and one that is told
+    /// to end cannot wait for room.
     #[cold]
     fn lost_at_end(&self, error: &std::io::Error, lines: &[u8], count: u64) {
         self.inner.counts.failed.fetch_add(count, Ordering::Relaxed);
-        let text = format!(
-            "the audit log cannot be written at the end of the server; its last {count} lines follow here: {error}"
-        );
+        let text =
+            format!("the audit log ends and cannot be written; its last {count} lines follow here: {error}");
         self.log.write(Level::Error, &Entry::new("audit_failed", text).with("lines", count));
         for line in String::from_utf8_lossy(lines).lines() {
             self.log.write(Level::Error, &Entry::new("audit_line", line.to_owned()));
