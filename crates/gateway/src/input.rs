@@ -262,7 +262,7 @@ impl Input {
     pub fn next(&mut self) -> Option<Arrived> {
         loop {
             if let Some(arrived) = self.next_in_payload() {
-                return Some(arrived);
+                return Some(self.unless_too_long(arrived));
             }
             self.drop_skipped();
             if self.skip > 0 || !self.wanted.is_none_or(|wanted| self.has_room(wanted)) {
@@ -273,7 +273,7 @@ impl Input {
                 false => self.read_bare(),
             };
             match found {
-                Ok(Found::Arrived(arrived)) => return Some(arrived),
+                Ok(Found::Arrived(arrived)) => return Some(self.unless_too_long(arrived)),
                 Ok(Found::Payload) => {}
                 Ok(Found::Nothing) => return None,
                 Err(refusal) => {
@@ -286,6 +286,16 @@ impl Input {
                     return Some(Arrived::Refused(refusal));
                 }
             }
+        }
+    }
+
+    /// The request, or its refusal if it is longer than one may be before the login, in whatever framing it came.
+    fn unless_too_long(&self, arrived: Arrived) -> Arrived {
+        match (&arrived, self.before_login) {
+            (Arrived::Request(header, body, _), Some(bytes_max)) if body.len() as u64 > bytes_max => {
+                Arrived::Refused(Refusal::fatal(WireError::TooLongBeforeLogin { bytes_max }, header.stream))
+            }
+            _ => arrived,
         }
     }
 

@@ -55,9 +55,7 @@ pub(crate) async fn prepare(job: &Job) {
                 }
             };
             if let Some(refusal) = statements.refusal(&prepared) {
-                if let Some(turn) = &mut turn {
-                    turn.fail();
-                }
+                // Others who wait for it come one after the other: together their answers would take much memory.
                 return job.fail(&ErrorMessage::plain(ErrorCode::Invalid, refusal));
             }
             add(&job.shared, id, (prepared, text))

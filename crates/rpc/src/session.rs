@@ -80,10 +80,9 @@ impl Session {
         self.is_over
     }
 
-    /// Ends the session. Its role may be allowed to log in again, on another connection.
+    /// Ends the session: its connection is to end. Its role may be allowed to log in again, on another one. The role is still known, so that
+    /// the audit log names it.
     pub(crate) fn end(&mut self) {
-        self.identity = Identity::default();
-        self.login = None;
         self.is_over = true;
     }
 

@@ -57,6 +57,25 @@ fn before_its_login_a_client_sends_nothing_long_decompressed_either() {
     assert!(longest(&mut after, &bomb) > LENGTH);
 }
 
+#[test]
+fn before_its_login_a_client_sends_nothing_longer_than_a_login_in_any_framing() {
+    let budget = Budget::new(BUDGET);
+    for framing in FRAMINGS {
+        for length in [BEFORE_LOGIN as usize / 2, BEFORE_LOGIN as usize + 1, 20_000, 100_000] {
+            let bytes = request(framing, 1, length);
+            for is_stranger in [true, false] {
+                let mut input = input(is_stranger.then_some(BEFORE_LOGIN), &budget);
+                input.start(framing.0, framing.1);
+                let longest = longest(&mut input, &bytes);
+                match is_stranger {
+                    true => assert!(longest as u64 <= BEFORE_LOGIN, "{framing:?} {length}: {longest}"),
+                    false => assert!(longest >= length, "{framing:?} {length}: {longest}"),
+                }
+            }
+        }
+    }
+}
+
 /// Every framing that a client may choose.
 const FRAMINGS: [(Version, Option<Compression>); 6] = [
     (Version::V3, None),

@@ -238,8 +238,9 @@ impl Writer {
     #[cold]
     fn lost_at_end(&self, error: &std::io::Error, lines: &[u8], count: u64) {
         self.inner.counts.failed.fetch_add(count, Ordering::Relaxed);
-        let text =
-            format!("the audit log ends and cannot be written; its last {count} lines follow here: {error}");
+        let text = format!(
+            "the audit log ends and cannot be written; its last {count} lines follow, as many as the server's log has room for: {error}"
+        );
         self.log.write(Level::Error, &Entry::new("audit_failed", text).with("lines", count));
         for line in String::from_utf8_lossy(lines).lines() {
             self.log.write(Level::Error, &Entry::new("audit_line", line.to_owned()));

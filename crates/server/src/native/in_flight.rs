@@ -196,7 +196,12 @@ impl RoomWait {
             return false;
         }
         let due = self.due.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-        due.as_mut().poll(context).is_ready()
+        let is_late = due.as_mut().poll(context).is_ready();
+        if is_late {
+            // The next message waits for as long.
+            self.due = None;
+        }
+        is_late
     }
 
     /// Waits for the bytes that `wanted` is more than `has`; `None`: until the limits are no longer exceeded. The caller tries once

@@ -74,6 +74,7 @@ impl Connection<'_> {
             let Some(message) = found else { return Ok(calls) };
             let start = self.output.bytes.len();
             let size = message.size;
+            self.check_stranger(size as u64)?;
             let watched = self.shared.watch.begin(self.client);
             let refusal = self.shared.watch.refusal();
             let arrival = self.session.arrive(message.bytes.len());

@@ -232,6 +232,17 @@ impl Connection<'_> {
         let _over = timeout(LINGER, ending).await;
     }
 
+    /// Refuses a message that is longer than one may be before the login.
+    pub(super) fn check_stranger(&self, bytes: u64) -> Result<(), Ended> {
+        let is_stranger = self.shared.rpc.has_logins() && !self.session.has_role();
+        match is_stranger && bytes > BEFORE_LOGIN_BYTES_MAX {
+            true => Err(Ended::Refused(format!(
+                "A message before the login may have {BEFORE_LOGIN_BYTES_MAX} bytes"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Reads until a message is complete. A client that sends nothing holds no buffer. After its first message it may
     /// be idle for any time. But once a message begins, it must arrive at some speed, so that nobody occupies memory by
     /// sending single bytes.
@@ -244,11 +255,7 @@ impl Connection<'_> {
         // A call that came while another one ran may be here already, so this looks before it reads.
         while !self.input.has_message()? {
             self.output.rest();
-            let is_stranger = !self.newcomer.has_begun() && self.shared.rpc.has_logins();
-            if is_stranger && self.input.announced() > BEFORE_LOGIN_BYTES_MAX {
-                let text = format!("A message before the login may have {BEFORE_LOGIN_BYTES_MAX} bytes");
-                return Err(Ended::Refused(text));
-            }
+            self.check_stranger(self.input.announced())?;
             let waits_since = tokio::time::Instant::now();
             while !self.input.make_room(self.share) {
                 let is_late = !self.newcomer.has_begun() && tokio::time::Instant::now() >= self.begins_by;

@@ -51,6 +51,21 @@ fn long_calls() -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn a_message_before_the_login_has_its_limit_although_it_arrives_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let with_logins = WithLogins::start(directory.path(), |_| {});
+    for length in [4_096, 20_000, 60_000, 100_000] {
+        let mut client = connect(with_logins.server.address());
+        client.write_all(&statement(&"x".repeat(length))).unwrap();
+        let mut answer = Vec::new();
+        // The connection is closed, perhaps before all that was sent is read.
+        let _ = client.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains("A message before the login may have 4096 bytes"), "{length}: {answer}");
+    }
+}
+
+#[test]
 fn a_stranger_writes_little_to_the_audit_log_whatever_it_sends() {
     const TIMES: usize = 60;
     let directory = tempfile::tempdir().unwrap();
