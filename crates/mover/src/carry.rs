@@ -90,7 +90,8 @@ pub(crate) async fn carry_table(context: &Context, at: usize) -> Result<(), Move
         }
         for statement in &difference.statements {
             match context.target.run(statement, Consistency::LocalQuorum).await {
-                Ok(()) => context.agree().await?,
+                // If they do not agree in time, both sides are compared once more at the next look.
+                Ok(()) => context.agree_in_time().await?,
                 // The difference stays, and is told.
                 Err(MoveError::Target(error)) if error.server().is_some() => {
                     *context.target.last_error.lock() = Some(format!("{error}; in {statement}"));

@@ -22,6 +22,7 @@ use crate::plan;
 use crate::roles::CutRoles;
 use crate::rollback::way_back;
 use crate::state::{Cut, StateFile, TableState};
+use helenus_cluster::ClusterError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -61,7 +62,7 @@ pub(crate) fn cut(
     let target_order =
         crate::messages::MoveOrder { clients: order.clients.clone(), ..context.state.lock().order.clone() };
     front.make_ready(&target_order)?;
-    let behind = runtime.block_on(Clocks::of(&context.target.cluster, context.database()))?.behind;
+    let behind = in_time(runtime, Clocks::of(&context.target.cluster, context.database()))?.behind;
     if !order.accepts_differences {
         verified(context)?;
     }
@@ -117,13 +118,16 @@ pub(crate) fn cut(
 /// Does this, unless it takes longer than a preparation may.
 fn in_time<T>(runtime: &Handle, work: impl Future<Output = Result<T, MoveError>>) -> Result<T, MoveError> {
     let within = async { tokio::time::timeout(PREPARES, work).await };
-    runtime.block_on(within).unwrap_or_else(|_| {
-        Err(MoveError::NotCut(vec![format!(
-            "the target did not answer within {} s, or its nodes did not agree on a schema: `nodetool describecluster` there names those that \
-             differ",
-            PREPARES.as_secs()
-        )]))
-    })
+    match runtime.block_on(within) {
+        Ok(Err(MoveError::Target(ClusterError::NoAgreement { .. }))) | Err(_) => {
+            Err(MoveError::NotCut(vec![format!(
+                "the target did not answer within {} s, or its nodes did not agree on a schema: `nodetool describecluster` there names those \
+                 that differ",
+                PREPARES.as_secs()
+            )]))
+        }
+        Ok(done) => done,
+    }
 }
 
 /// Every table whose changes were missed, or which had rows at the target before, has been compared since, and was equal.
@@ -231,6 +235,11 @@ fn hindrances(context: &Context) -> Vec<String> {
         }
     };
     let mut reasons: Vec<String> = state.tables.iter().enumerate().filter_map(of_table).collect();
+    if context.is_repaired() {
+        // It would take away what clients count there after the cut.
+        let text = "helenus move verify --repair is under way: wait for its end, or end it by another helenus move verify";
+        reasons.push(text.to_owned());
+    }
     let everything = crate::messages::MoveOrder { what: Vec::new(), ..state.order.clone() };
     // An error means that there is no table at all.
     for table in plan::tables(context.database(), &everything).unwrap_or_default() {
@@ -251,4 +260,21 @@ fn hindrances(context: &Context) -> Vec<String> {
         }
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Repairing;
+    use crate::scripted_target::ScriptedMove;
+
+    #[tokio::test]
+    async fn a_repair_that_runs_hinders_a_cut() {
+        let of = ScriptedMove::new(&[], |_| None).await;
+        assert_eq!(hindrances(&of.context), Vec::<String>::new());
+        let repairing = Repairing::begin(&of.context);
+        assert!(hindrances(&of.context)[0].contains("helenus move verify --repair is under way"));
+        drop(repairing);
+        assert_eq!(hindrances(&of.context), Vec::<String>::new());
+    }
 }

@@ -4,6 +4,7 @@
 //!
 //! Source: `system_schema.tables` and `system_schema.indexes` (`SchemaKeyspace`); options by version as in `schema`.
 
+use crate::attempts::ask;
 use crate::forms;
 use crate::masks::{self, Masks};
 use crate::versions::{is_known, major_minor};
@@ -169,7 +170,7 @@ pub(crate) async fn there(
     );
     let of_keyspace: Vec<Value<'_>> =
         [Some(keyspace), only].into_iter().flatten().map(|name| Value::Bytes(name.as_bytes())).collect();
-    let answer = cluster.query(&text, &of_keyspace, Consistency::One).await?;
+    let answer = ask(cluster, &text, &of_keyspace, Consistency::One).await?;
     let mut tables: BTreeMap<String, TargetTable> = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;
@@ -186,7 +187,7 @@ pub(crate) async fn there(
         "SELECT table_name, index_name, kind, options FROM system_schema.indexes WHERE keyspace_name = ?{}",
         of_one(only)
     );
-    let answer = cluster.query(&text, &of_keyspace, Consistency::One).await?;
+    let answer = ask(cluster, &text, &of_keyspace, Consistency::One).await?;
     for row in answer.rows()?.iter() {
         let row = row?;
         let cells: Vec<&[u8]> = row.cells().map(Option::unwrap_or_default).collect();

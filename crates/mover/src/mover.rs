@@ -10,14 +10,15 @@ use crate::error::MoveError;
 use crate::estimate;
 use crate::front::Front;
 use crate::messages::{
-    CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, StatusReport, TableReport, VerifyOrder,
+    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, RollbackOrder, StatusReport, TableReport,
+    VerifyOrder,
 };
 use crate::plan;
 use crate::rollback::{self, Rollback};
 use crate::row_locks::RowLocks;
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::{SETTLE, Target};
+use crate::target::{SETTLE, SETTLE_TRUNCATE, Target, unless_stopped};
 use crate::threads::Threads;
 use crate::verify::Verification;
 use crate::waiting::Waiting;
@@ -28,7 +29,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
@@ -120,10 +121,7 @@ impl Mover {
             return Err(MoveError::Stopped);
         }
         match request {
-            MoveRequest::Plan(order) => {
-                let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
-                Ok(MoveAnswer::Plan(report))
-            }
+            MoveRequest::Plan(order) => self.plan(order).map(MoveAnswer::Plan),
             MoveRequest::Start(order) => self.start(order),
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
             MoveRequest::Resume => self.resume(&[]),
@@ -189,6 +187,12 @@ impl Mover {
         }
     }
 
+    /// What a move would do. The end of the server does not wait for it.
+    fn plan(&self, order: &MoveOrder) -> Result<PlanReport, MoveError> {
+        let planning = plan::plan(&self.backend, order);
+        runtime()?.block_on(unless_stopped(self.stopping.subscribe(), planning))
+    }
+
     fn start(&self, order: &MoveOrder) -> Result<MoveAnswer, MoveError> {
         let file = self.file()?;
         self.finish_ended()?;
@@ -204,7 +208,7 @@ impl Mover {
             ]));
         }
         let database = self.backend.database();
-        let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
+        let report = self.plan(order)?;
         if !report.problems.is_empty() {
             return Err(MoveError::Refused(report.problems));
         }
@@ -239,6 +243,8 @@ impl Mover {
         self.backend.database().compactions().keep_tombstones(true);
         let order = state.order.clone();
         let (tables, is_first) = (state.tables.len(), state.runs == 1);
+        let truncates = state.tables.iter().any(|table| table.truncates);
+        let settle = if truncates { SETTLE_TRUNCATE } else { SETTLE };
         let waiting = Arc::new(Mutex::new(vec![Waiting::default(); tables]));
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = watch::channel(false);
@@ -253,7 +259,7 @@ impl Mover {
                 let Some(target) = connect(&order, &stopped, &reason).await else { return };
                 if !is_first {
                     // Requests of the run before may be under way.
-                    target.doubt(Some(SETTLE));
+                    target.doubt(Some(settle));
                 }
                 let made = Arc::new(Context {
                     threads: Threads::new(backend.database().host()),
@@ -270,6 +276,7 @@ impl Mover {
                     differences: Mutex::default(),
                     reason: Arc::clone(&reason),
                     saved: Mutex::new(tokio::time::Instant::now()),
+                    repairs: AtomicUsize::new(0),
                 });
                 *context.lock() = Some(Arc::clone(&made));
                 if let Err(error) = run(made).await {
@@ -382,13 +389,19 @@ impl Mover {
         *self.progress.lock() = None;
         runtime.shutdown_background();
         let (next, done) = done?;
-        self.go_on(next)?;
+        let goes_on = match self.go_on(next) {
+            Ok(()) => "The move goes on with its tail".to_owned(),
+            Err(error) => {
+                *self.trouble.lock() = Some(error.to_string());
+                format!("The move does not go on: {error}; helenus move resume goes on")
+            }
+        };
         let kept = match done.kept {
             0 => String::new(),
             kept => format!("; {} with newer cells here kept them", counted(kept, "row")),
         };
         Ok(MoveAnswer::Done(format!(
-            "clients are served here again; they waited {} ms. Changed here: {} in {}{kept}. The move goes on with its tail",
+            "clients are served here again; they waited {} ms. Changed here: {} in {}{kept}. {goes_on}",
             done.waited.as_millis(),
             counted(done.changed, "row"),
             counted(done.passes, "pass")
@@ -418,17 +431,16 @@ impl Mover {
         state.tables.retain(is_there);
         let left_out = before - state.tables.len();
         let (taken_in, reasons) = self.take_in(&mut state)?;
-        for table in state.tables.iter_mut().filter(|table| anew.contains(&table.full_name())) {
-            table.begin_anew();
-            table.had_rows = false;
-        }
-        let stopped = state.tables.iter().filter(|table| table.stopped.is_some()).count();
+        let mut stopped = 0;
         for table in &mut state.tables {
-            table.ask_for_indexes();
-            if table.stopped.take().is_some() {
-                table.log_losses = 0;
-            }
+            stopped += usize::from(table.resume(anew.contains(&table.full_name())));
         }
+        let kept = state.tables.iter().filter(|table| table.left_out);
+        let kept = kept.map(|table| {
+            let name = table.full_name();
+            format!("{name}: a rollback left it out; helenus move resume --anew {name} truncates it there and sends it anew")
+        });
+        let reasons: Vec<String> = reasons.into_iter().chain(kept).collect();
         self.go_on(state)?;
         Ok(MoveAnswer::Done(format!(
             "the move goes on; tables that had stopped: {stopped}, left out because they are not there any more: {left_out}, made here \
@@ -467,7 +479,7 @@ impl Mover {
         replication.retain(|keyspace, _| schema.keyspaces.contains_key(&**keyspace));
         // Roles are sent once the tables are made.
         let order = MoveOrder { what, replication, roles: false, ..state.order.clone() };
-        let (problems, left_out) = match runtime()?.block_on(plan::plan(&self.backend, &order)) {
+        let (problems, left_out) = match self.plan(&order) {
             Ok(report) => (report.problems, report.left_out),
             Err(error) => (vec![error.to_string()], BTreeMap::new()),
         };

@@ -7,6 +7,7 @@ use crate::error::MoveError;
 use crate::forms;
 use crate::messages::{MoveOrder, PlanReport};
 use crate::target::SETTLE;
+use crate::threads::Threads;
 use crate::versions::major_minor;
 use helenus_cluster::{Cluster, Replication, Topology};
 use helenus_cql::LocalBackend;
@@ -42,6 +43,7 @@ pub(crate) async fn of_tables(
     limits: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, Vec<String>>, MoveError> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let threads = Threads::new(database.host());
     for table in tables {
         let name = format!("{}.{}", table.keyspace, table.name);
         let flags = forms::flags(cluster, (&table.keyspace, &table.name)).await?;
@@ -58,8 +60,7 @@ pub(crate) async fn of_tables(
             ));
         } else if table.is_static_compact() && hides {
             let (of_thread, of) = (Arc::clone(database), Arc::clone(table));
-            let has = tokio::task::spawn_blocking(move || has_undeclared(&of_thread, &of)).await;
-            if has.map_err(|error| MoveError::Internal(error.to_string()))?? {
+            if threads.run(move || Ok(has_undeclared(&of_thread, &of)?)).await? {
                 reasons.push(undeclared_words(database, table, flags.is_some()));
             }
         }

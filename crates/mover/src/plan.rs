@@ -160,7 +160,7 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
 
 /// The topology, once each node of the local data center is connected or has failed to be: those after the first are connected while others
 /// are used already.
-async fn once_connected(cluster: &Cluster) -> Arc<Topology> {
+pub(crate) async fn once_connected(cluster: &Cluster) -> Arc<Topology> {
     let until = tokio::time::Instant::now() + CONNECTING;
     loop {
         let topology = cluster.topology();

@@ -3,6 +3,7 @@
 //! They are those of DESCRIBE, without what the target may not know: `cdc` (its nodes may refuse it) and options that are newer
 //! than it. What is there already must have the same columns, with the same masks.
 
+use crate::attempts::ask;
 use crate::definitions::{self, Both, TargetTable};
 use crate::error::MoveError;
 use crate::forms;
@@ -190,7 +191,7 @@ fn keyspace_text(cluster: &Cluster, keyspace: &Keyspace, order: &MoveOrder) -> S
 /// Whether a keyspace is at the target.
 async fn has_keyspace(cluster: &Cluster, name: &str) -> Result<bool, ClusterError> {
     let text = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let answer = cluster.query(text, &[Value::Bytes(name.as_bytes())], Consistency::One).await?;
+    let answer = ask(cluster, text, &[Value::Bytes(name.as_bytes())], Consistency::One).await?;
     Ok(answer.rows()?.iter().next().is_some())
 }
 
@@ -205,7 +206,7 @@ async fn columns(
     );
     let names = [Some(keyspace), only].into_iter().flatten();
     let names: Vec<Value<'_>> = names.map(|name| Value::Bytes(name.as_bytes())).collect();
-    let answer = cluster.query(&text, &names, Consistency::One).await?;
+    let answer = ask(cluster, &text, &names, Consistency::One).await?;
     let mut tables: BTreeMap<String, BTreeMap<String, TargetColumn>> = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;
@@ -225,7 +226,7 @@ pub(crate) async fn types(
     keyspace: &str,
 ) -> Result<BTreeMap<String, Fields>, ClusterError> {
     let text = "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = ?";
-    let answer = cluster.query(text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
+    let answer = ask(cluster, text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
     let mut types = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;

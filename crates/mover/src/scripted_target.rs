@@ -112,6 +112,7 @@ impl ScriptedMove {
             differences: Mutex::default(),
             reason: Arc::default(),
             saved: Mutex::new(tokio::time::Instant::now()),
+            repairs: Default::default(),
         });
         ScriptedMove { context, stop, order, folder }
     }
