@@ -49,6 +49,8 @@ pub(crate) struct Context {
     pub(crate) differences: Mutex<Vec<Difference>>,
     /// What troubles the move beside single tables, for `status`.
     pub(crate) reason: Arc<Mutex<Option<String>>>,
+    /// The number of tables that this run has made or found at the target.
+    pub(crate) made: AtomicUsize,
     /// Asks the tails whether everything is sent.
     pub(crate) drain: Drain,
     /// When the state was last written.

@@ -146,9 +146,13 @@ fn verified(context: &Context) -> Result<(), MoveError> {
     if reasons.is_empty() { Ok(()) } else { Err(MoveError::NotCut(reasons)) }
 }
 
-/// Every table could be brought back.
+/// Every table could be brought back. The definitions were compared before.
 fn can_come_back(context: &Arc<Context>, runtime: &Handle) -> Result<(), MoveError> {
-    let mut reasons = Vec::new();
+    let mut reasons: Vec<String> = {
+        let differences = context.differences.lock();
+        let one_way = differences.iter().filter(|difference| difference.is_one_way);
+        one_way.map(|difference| format!("a rollback would be refused: {}", difference.text)).collect()
+    };
     let tables = context.state.lock().tables.clone();
     let schema = context.database().schema();
     let tables = tables.iter().filter_map(|of| schema.table(&of.keyspace, &of.table));
@@ -192,6 +196,7 @@ fn drain(context: &Context, within: Duration, runtime: &Handle) -> Result<(), Mo
         .into_iter()
         .filter_map(|at| state.tables.get(at))
         .map(|table| format!("{} was not at the end of its changes in time", table.full_name()))
+        .chain(context.target.pace.bound())
         .collect();
     Err(MoveError::NotCut(tables))
 }
@@ -235,9 +240,13 @@ fn hindrances(context: &Context) -> Vec<String> {
         }
     };
     let mut reasons: Vec<String> = state.tables.iter().enumerate().filter_map(of_table).collect();
+    let mut going = state.tables.iter().enumerate().filter(|(_, table)| table.stopped.is_none());
+    if going.any(|table| of_table(table).is_some()) {
+        reasons.extend(context.target.pace.bound());
+    }
     if context.is_repaired() {
         // It would take away what clients count there after the cut.
-        let text = "helenus move verify --repair is under way: wait for its end, or end it by another helenus move verify";
+        let text = "helenus move verify --repair is under way: wait for its end, or end it by helenus move verify --stop";
         reasons.push(text.to_owned());
     }
     let everything = crate::messages::MoveOrder { what: Vec::new(), ..state.order.clone() };

@@ -10,8 +10,8 @@ use crate::error::MoveError;
 use crate::estimate;
 use crate::front::Front;
 use crate::messages::{
-    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, RollbackOrder, StatusReport, TableReport,
-    VerifyOrder,
+    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, ResumeOrder, RollbackOrder, StatusReport,
+    TableReport, VerifyOrder,
 };
 use crate::plan;
 use crate::rollback::{self, Rollback};
@@ -124,8 +124,8 @@ impl Mover {
             MoveRequest::Plan(order) => self.plan(order).map(MoveAnswer::Plan),
             MoveRequest::Start(order) => self.start(order),
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
-            MoveRequest::Resume => self.resume(&[]),
-            MoveRequest::ResumeAnew(what) => self.resume(what),
+            MoveRequest::Resume => self.resume(&ResumeOrder::default()),
+            MoveRequest::ResumeWith(order) => self.resume(order),
             MoveRequest::Cutover(order) => self.cut_over(order),
             MoveRequest::Rollback(order) => self.roll_back(order),
             MoveRequest::Verify(order) => self.verify(order),
@@ -275,6 +275,7 @@ impl Mover {
                     defining: tokio::sync::Mutex::new(()),
                     differences: Mutex::default(),
                     reason: Arc::clone(&reason),
+                    made: AtomicUsize::new(0),
                     saved: Mutex::new(tokio::time::Instant::now()),
                     repairs: AtomicUsize::new(0),
                 });
@@ -408,9 +409,10 @@ impl Mover {
         )))
     }
 
-    /// Goes on with all tables, and takes in those that were made since. `anew`: tables that are truncated at the target and sent anew.
-    fn resume(&self, anew: &[String]) -> Result<MoveAnswer, MoveError> {
+    /// Goes on with all tables, and takes in those that were made since.
+    fn resume(&self, order: &ResumeOrder) -> Result<MoveAnswer, MoveError> {
         let state = self.uncut_state()?;
+        let ResumeOrder { anew, rows_per_second, target_p99_ms, ranges_at_once } = order;
         for name in anew {
             if !state.tables.iter().any(|table| table.full_name() == *name) {
                 return Err(MoveError::Table(format!(
@@ -420,6 +422,10 @@ impl Mover {
         }
         self.halt();
         let mut state = self.read_state()?.ok_or(MoveError::NoMove)?;
+        let paced = &mut state.order;
+        paced.rows_per_second = rows_per_second.unwrap_or(paced.rows_per_second);
+        paced.target_p99_ms = target_p99_ms.unwrap_or(paced.target_p99_ms);
+        paced.ranges_at_once = ranges_at_once.unwrap_or(paced.ranges_at_once);
         let database = self.backend.database();
         let schema = database.schema();
         let before = state.tables.len();
@@ -590,6 +596,8 @@ impl Mover {
             report.in_flight_max = in_flight;
             report.repeated = context.target.repeated.load(Ordering::Relaxed);
             report.last_error.clone_from(&context.target.last_error.lock());
+            let made = context.made.load(Ordering::Relaxed);
+            report.tables_made = (made < report.tables.len()).then_some(made);
             report.differences = context.differences.lock().iter().map(|of| of.text.clone()).collect();
         }
         Ok(report)

@@ -3,16 +3,15 @@
 //! A table that cannot go on stops by itself, with its reason in the state; the others go on.
 
 use crate::back_fill;
-use crate::carry::{carry_table, follow};
+use crate::carry::{carry_table, follow, missing};
 use crate::changes::has_same_columns;
 use crate::context::{Context, begin_anew, keep_from};
 use crate::definitions;
 use crate::error::MoveError;
 use crate::forms;
-use crate::messages::MoveOrder;
 use crate::plan::once_connected;
+use crate::problems::texts_for;
 use crate::roles;
-use crate::schema;
 use crate::source::list_columns;
 use crate::tail;
 use crate::target::{AGREEMENT, SETTLE, TableTarget};
@@ -20,11 +19,12 @@ use helenus_cluster::ClusterError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_engine::{ChangesError, Error};
-use helenus_model::schema::{Schema, Table};
+use helenus_model::schema::Table;
 use helenus_model::types::quote_identifier;
 use helenus_wire::native::{Consistency, ErrorCode};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -80,6 +80,7 @@ async fn make_schema(context: &Context) -> Result<BTreeSet<usize>, MoveError> {
                 context.save()?;
             }
         }
+        context.made.store(at + 1, Ordering::Relaxed);
     }
     if has_schema {
         return Ok(late);
@@ -155,8 +156,9 @@ async fn make_table(context: &Context, at: usize, waits: bool) -> Result<(), Mov
         let drops_columns = is_there && !has_position && !had_rows;
         let mut refused = None;
         loop {
-            if !wanted.problems.is_empty() {
-                return Err(MoveError::Table(wanted.problems.join("; ")));
+            let problems = texts_for(&wanted.problems, [&**table].into_iter());
+            if !problems.is_empty() {
+                return Err(MoveError::Table(problems.join("; ")));
             }
             if drops_columns {
                 wanted.to_run.append(&mut wanted.drops);
@@ -272,22 +274,6 @@ async fn has_rows(context: &Context, names: &[(String, String)]) -> Result<bool,
     }
 }
 
-/// What the target does not have (`schema::missing`), once it answers.
-async fn missing(
-    context: &Context,
-    (schema, names): (&Schema, &[(String, String)]),
-    order: &MoveOrder,
-) -> Result<schema::Wanted, MoveError> {
-    let (target, mut retry) = (&context.target, context.target.retry_of_reads());
-    loop {
-        let asked = schema::missing(&target.cluster, (schema, names), order);
-        let wanted = target.unless_stopped(asked).await;
-        if let Some(wanted) = retry.answer(wanted).await? {
-            return Ok(wanted);
-        }
-    }
-}
-
 /// Why a statement was refused, and what to do.
 fn refusal(error: &ClusterError, statement: &str) -> String {
     let what_to_do = match error.server().map(|error| error.detail.code()) {
@@ -363,9 +349,8 @@ fn lost_log(context: &Context, at: usize) -> Option<String> {
     let kept = context.database().changes().kept_limits();
     Some(format!(
         "{losses} times one after the other, sending its rows took longer than its changes are kept in the log here. Keep more of the log: \
-         cdc_total_space, now {} MiB, and cdc_retention, now {} s, in the configuration of this server, which is read at its start. Or send \
-         faster (start with a greater --ranges, --rows-per-second or --target-p99), or fewer tables at a time (--tables). Then helenus move \
-         resume sends the table once more",
+         cdc_total_space, now {} MiB, and cdc_retention, now {} s, in the configuration of this server, which is read at its start; then helenus \
+         move resume sends the table once more. Or send faster: helenus move resume with a greater --ranges, --rows-per-second or --target-p99",
         kept.bytes >> 20,
         kept.age_s
     ))

@@ -10,6 +10,7 @@ use crate::forms;
 use crate::masks::{self, Masks};
 use crate::messages::MoveOrder;
 use crate::obstacles::of_map;
+use crate::problems::{Problem, Scope};
 use crate::versions::{is_known, major_minor};
 use helenus_cluster::{Cluster, ClusterError, Replication};
 use helenus_cql::LocalBackend;
@@ -34,11 +35,11 @@ pub(crate) struct Wanted {
     /// Tables that are at the target already.
     pub(crate) present: Vec<Arc<Table>>,
     /// Why tables cannot be made or written.
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
     /// What is otherwise than at the source.
     pub(crate) notes: Vec<String>,
     /// Columns and fields that the target alone has: a move leaves them, and a rollback would lose their values.
-    pub(crate) only_there: Vec<String>,
+    pub(crate) only_there: Vec<Problem>,
 }
 
 /// A column at the target.
@@ -68,12 +69,17 @@ pub(crate) async fn statements(
         let (Some((_, there, masked)), Some(keyspace)) = (&of_keyspace, schema.keyspaces.get(name)) else {
             continue;
         };
-        wanted.problems.extend(masks::differences(table, masked));
+        let of_masks = masks::differences(table, masked).into_iter();
+        wanted.problems.extend(of_masks.map(|text| Problem::of_table(table, text)));
         let Some(there) = there.get(&*table.name) else { continue };
         let carried = definitions::Items::new();
         let both = Both { keyspace, table, there, masks: &Masks::new(), carried: &carried };
-        let of_definition = differences_of(&both, table);
-        wanted.to_run.extend(of_definition);
+        for statement in differences_of(&both, table) {
+            // Each table of a keyspace asks for what is of the keyspace.
+            if !wanted.to_run.contains(&statement) {
+                wanted.to_run.push(statement);
+            }
+        }
     }
     Ok(wanted)
 }
@@ -119,9 +125,10 @@ pub(crate) async fn missing(
         for (table, definition) in present {
             match there.get(&*table) {
                 Some(found) => {
-                    wanted.problems.extend(differences(&definition, found));
+                    let problem = |text: String| Problem::of_table(&definition, text);
+                    wanted.problems.extend(differences(&definition, found).into_iter().map(problem));
                     wanted.drops.extend(drops(&definition, found));
-                    wanted.only_there.extend(only_there(&definition, found));
+                    wanted.only_there.extend(only_there(&definition, found).into_iter().map(problem));
                     wanted.present.push(definition);
                 }
                 None => {
@@ -133,8 +140,7 @@ pub(crate) async fn missing(
         }
         let mut alters = Vec::new();
         for (ty, fields) in of_move.types.iter().filter_map(|(name, ty)| Some((ty, types.get(&**name)?))) {
-            let of_type = format!("{}.{}", quote_identifier(&of_move.name), quote_identifier(&ty.name));
-            compare_fields((&of_type, &ty.fields), fields, (&mut alters, &mut wanted));
+            compare_fields((&of_move.name, &ty.name, &ty.fields), fields, (&mut alters, &mut wanted));
         }
         of_move.types.retain(|name, _| !types.contains_key(&**name));
         let text = LocalBackend::schema_text(&[&of_move]);
@@ -144,12 +150,15 @@ pub(crate) async fn missing(
         let (types, others): (Vec<_>, Vec<_>) = statements.partition(|text| text.starts_with("CREATE TYPE"));
         // An added field may be of a type that is made.
         wanted.to_run.extend(types.into_iter().chain(alters).chain(others));
-        if version < (5, 0) && of_move.tables.values().any(|table| is_unified(table)) {
-            wanted.problems.push(format!(
-                "keyspace {name}: the target's version has no UnifiedCompactionStrategy; ALTER its tables here to another \
-                 compaction, or make them at the target first"
-            ));
-        }
+        let unified = of_move.tables.values().filter(|table| version < (5, 0) && is_unified(table));
+        wanted.problems.extend(unified.map(|table| {
+            let text = format!(
+                "{name}.{}: the target's version has no UnifiedCompactionStrategy; ALTER TABLE here WITH another compaction, or make the \
+                 table at the target first",
+                table.name
+            );
+            Problem::of_table(table, text)
+        }));
     }
     Ok(wanted)
 }
@@ -253,10 +262,12 @@ pub(crate) fn shown(fields: &Fields) -> String {
 /// Compares the fields of a user type, whose values are stored by position: one side's must begin with the other's. Those that were added
 /// here are added there.
 fn compare_fields(
-    (name, here): (&str, &[(Arc<str>, CqlType)]),
+    (keyspace, name, here): (&str, &str, &[(Arc<str>, CqlType)]),
     there: &Fields,
     (alters, wanted): (&mut Vec<String>, &mut Wanted),
 ) {
+    let of = Scope::Type(keyspace.to_owned(), name.to_owned());
+    let name = format!("{}.{}", quote_identifier(keyspace), quote_identifier(name));
     let of_here = fields(here);
     if let Some(added) = of_here.strip_prefix(&there[..]) {
         let add = |(field, ty): &(String, String)| {
@@ -264,17 +275,21 @@ fn compare_fields(
         };
         alters.extend(added.iter().map(add));
     } else if let Some(added) = there.strip_prefix(&of_here[..]) {
-        let line = |(field, _): &(String, String)| {
-            format!("the type {name} has a field {field} at the target alone, and its values would be lost")
+        let problem = |(field, _): &(String, String)| {
+            let text = format!(
+                "the type {name} has a field {field} at the target alone, and its values would be lost"
+            );
+            Problem { of: of.clone(), text }
         };
-        wanted.only_there.extend(added.iter().map(line));
+        wanted.only_there.extend(added.iter().map(problem));
     } else {
-        wanted.problems.push(format!(
+        let text = format!(
             "the type {name} is ({}) here and ({}) at the target, and values are stored by the positions of fields: drop what uses it \
              there, and the type",
             shown(&of_here),
             shown(there)
-        ));
+        );
+        wanted.problems.push(Problem { of, text });
     }
 }
 
@@ -359,7 +374,7 @@ mod tests {
         let compared = |here: &[&str], there: &[&str]| {
             let there: Fields = there.iter().map(|name| ((*name).to_owned(), "int".to_owned())).collect();
             let (mut alters, mut wanted) = (Vec::new(), Wanted::default());
-            compare_fields(("ks.t", &fields(here)), &there, (&mut alters, &mut wanted));
+            compare_fields(("ks", "t", &fields(here)), &there, (&mut alters, &mut wanted));
             (alters, wanted.only_there.len(), wanted.problems.len())
         };
         assert_eq!(compared(&["a", "b"], &["a", "b"]), (vec![], 0, 0));

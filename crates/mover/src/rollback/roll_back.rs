@@ -13,6 +13,7 @@ use crate::clocks::Clocks;
 use crate::error::MoveError;
 use crate::front::{Front, Pause};
 use crate::messages::RollbackOrder;
+use crate::problems::texts_for;
 use crate::remote::BroughtBack;
 use crate::schema;
 use crate::state::{MoveState, StateFile};
@@ -239,14 +240,15 @@ fn tables(
     let cluster = &rollback.target.cluster;
     let statements = schema::statements(cluster, (&present, &names), &state.order);
     let wanted = rollback.runtime.block_on(rollback.target.unless_stopped(statements))?;
-    let mut reasons = wanted.problems;
-    reasons.extend(wanted.only_there);
-    let mut tables = Vec::new();
+    let (mut tables, mut reasons) = (Vec::new(), Vec::new());
     for (keyspace, name) in &names {
         match present.table(keyspace, name) {
             Some(table) => tables.push(Arc::clone(table)),
             None => reasons.push(format!("{keyspace}.{name} is not here any more")),
         }
+    }
+    for problems in [&wanted.problems, &wanted.only_there] {
+        reasons.extend(texts_for(problems, tables.iter().map(|table| &**table)));
     }
     reasons.extend(wanted.to_run.iter().filter(|text| text.starts_with("CREATE TABLE")).map(|text| {
         let line = text.lines().next().unwrap_or_default();
