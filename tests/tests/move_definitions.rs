@@ -15,7 +15,7 @@ use moving::{until_done, wait_for_tail};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is compared; ids differ, and `cdc` is of the move.
-const QUERIES: [&str; 5] = [
+const QUERIES: [&str; 6] = [
     "SELECT table_name, additional_write_policy, allow_auto_snapshot, bloom_filter_fp_chance, caching, comment, compaction, compression, \
      crc_check_chance, default_time_to_live, gc_grace_seconds, incremental_backups, max_index_interval, memtable, \
      memtable_flush_period_in_ms, min_index_interval, read_repair, speculative_retry FROM system_schema.tables WHERE keyspace_name = 'def'",
@@ -23,6 +23,7 @@ const QUERIES: [&str; 5] = [
     "SELECT table_name, column_name, kind, type, position FROM system_schema.columns WHERE keyspace_name = 'def'",
     "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = 'def'",
     "SELECT table_name, column_name, function_name FROM system_schema.column_masks WHERE keyspace_name = 'def'",
+    "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'def'",
 ];
 
 fn definitions(cql: &Cql) -> Vec<String> {
@@ -52,13 +53,14 @@ fn change(draw: &mut Draw, number: usize) -> String {
         "speculative_retry = '90p' AND additional_write_policy = 'NEVER'".to_owned(),
         "read_repair = 'NONE' AND memtable_flush_period_in_ms = 3600000".to_owned(),
     ];
-    match draw.below(6) {
+    match draw.below(7) {
         0 => format!("CREATE INDEX i{number} ON {table} (n)"),
         1 => format!("CREATE INDEX i{number} ON {table} (keys(m))"),
         2 => format!(
             "CREATE CUSTOM INDEX i{number} ON {table} (s) USING 'StorageAttachedIndex' WITH OPTIONS = {{'case_sensitive': 'false'}}"
         ),
         3 => format!("ALTER TABLE {table} ALTER s {}", draw.one(&["MASKED WITH DEFAULT", "DROP MASKED"])),
+        4 => format!("ALTER KEYSPACE def WITH durable_writes = {}", draw.one(&["true", "false"])),
         _ => format!("ALTER TABLE {table} WITH {}", draw.one(&options)),
     }
 }
@@ -213,6 +215,102 @@ fn a_type_with_other_fields_at_the_target_refuses_the_move() {
         said.contains("def.place is (street text, number text) here and (number text, street text)"),
         "{said}"
     );
+}
+
+/// Problems are of a table, of a type, or of a keyspace: the tables that have none go.
+#[test]
+fn what_cannot_go_leaves_out_the_tables_that_need_it_alone() {
+    let (source, target) = (Server::start(), Server::start());
+    let data = source.data().to_str().expect("UTF-8").to_owned();
+    let (here, there) = (Cql::connect(source.address()), Cql::connect(target.address()));
+    for (cql, fields) in [(&here, "street text, number text"), (&there, "number text, street text")] {
+        cql.run(
+            "CREATE KEYSPACE def WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        );
+        cql.run(&format!("CREATE TYPE def.place ({fields})"));
+        cql.run("CREATE TYPE def.home (at frozen<place>)");
+    }
+    here.run("CREATE KEYSPACE far WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    // One node has no majority of it.
+    there.run("CREATE KEYSPACE far WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 5}");
+    here.run("CREATE TABLE far.t (k int PRIMARY KEY)");
+    for (table, column) in [
+        ("direct", "p frozen<place>"),
+        ("listed", "p list<frozen<place>>"),
+        ("nested", "p map<text, frozen<home>>"),
+        ("free", "p text"),
+        ("columns", "p text"),
+    ] {
+        here.run(&format!("CREATE TABLE def.{table} (k int PRIMARY KEY, {column})"));
+    }
+    there.run("CREATE TABLE def.columns (k int PRIMARY KEY, p int)");
+    let plan: serde_json::Value =
+        serde_json::from_str(&tool(&["move", "plan", "--to", target.address(), "--data", &data, "--json"]))
+            .expect("a plan");
+    let left_out: Vec<&String> = plan["left_out"].as_object().expect("tables").keys().collect();
+    assert_eq!(left_out, ["def.columns", "def.direct", "def.listed", "def.nested", "far.t"], "{plan}");
+    assert!(!plan["to_make"].to_string().contains("def.direct"), "{plan}");
+    let said = tool(&["move", "start", "--to", target.address(), "--data", &data]);
+    assert!(said.contains("the move of 1 table has begun"), "{said}");
+    for part in
+        ["def.nested: the type def.place is", "far.t: keyspace far has 5 copies", "def.columns: column p is"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // The type that is wrong there is none of this table's.
+    wait_for_tail(&data);
+}
+
+/// What only the target has would be lost by a rollback, which is refused for it.
+#[test]
+fn what_a_rollback_would_lose_refuses_the_cut_unless_no_way_back_is_wanted() {
+    let (source, target) = (Server::start(), Server::start());
+    let data = source.data().to_str().expect("UTF-8").to_owned();
+    let (here, there) = (Cql::connect(source.address()), Cql::connect(target.address()));
+    here.run("CREATE KEYSPACE def WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    for text in [
+        "CREATE TYPE def.place (street text)",
+        "CREATE TYPE def.unused (n int)",
+        "CREATE TABLE def.a (k int PRIMARY KEY, p list<frozen<place>>)",
+        "CREATE TABLE def.b (k int PRIMARY KEY, n int)",
+    ] {
+        here.run(text);
+    }
+    let verb = |args: &[&str]| -> Vec<String> {
+        [&["move"], args, &["--data", &data]].concat().into_iter().map(str::to_owned).collect()
+    };
+    tool(&verb(&["start", "--to", target.address()]));
+    wait_for_tail(&data);
+    there.run("ALTER TYPE def.unused ADD other int");
+    tool(&verb(&["verify"]));
+    until_done(&verb(&["cutover", "--dry-run"]));
+    let dry = |more: &[&str]| verb(&[&["cutover", "--dry-run", "--pause", "5s"], more].concat());
+    for (alter, told, undo) in [
+        (
+            "ALTER TABLE def.b ADD extra int",
+            "def.b: the target alone has a column extra",
+            Some("ALTER TABLE def.b DROP extra"),
+        ),
+        ("ALTER TYPE def.place ADD zip text", "the type def.place has a field zip at the target alone", None),
+        ("DROP TABLE def.b", "def.b: the target has lost the table", None),
+    ] {
+        there.run(alter);
+        // The rows of a lost table cannot be compared either.
+        refused(&verb(&["verify"]));
+        assert!(tool(&verb(&["status"])).contains(told), "{alter}: {}", tool(&verb(&["status"])));
+        let said = refused(&dry(&[]));
+        assert!(said.contains(told) && said.contains("--accept-differences"), "{alter}: {said}");
+        if alter.starts_with("ALTER") {
+            let said = refused(&dry(&["--accept-differences"]));
+            assert!(said.contains(told) && said.contains("--rollback-within 0"), "{alter}: {said}");
+            let said = until_done(&dry(&["--accept-differences", "--rollback-within", "0s"]));
+            assert!(said.contains("could be cut over") && said.contains(told), "{alter}: {said}");
+        }
+        if let Some(undo) = undo {
+            there.run(undo);
+            tool(&verb(&["verify"]));
+        }
+    }
 }
 
 /// The same on the way here: a type that is here keeps its fields, and those of the cluster must fit.

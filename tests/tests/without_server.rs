@@ -194,6 +194,35 @@ fn a_dry_run_without_a_server_changes_no_file_and_makes_no_folder() {
     assert!(refusal(at, &["import", "-v", "files"]).contains("unexpected argument '-v'"));
 }
 
+/// What asks for a server does not hold the directory: a supervisor that restarts the server at this moment would find it locked.
+#[test]
+fn what_needs_a_server_does_not_open_the_directory_of_one_that_is_stopped() {
+    let folder = folder();
+    let at = folder.path();
+    let create = format!(
+        "CREATE KEYSPACE k {KEYSPACE}; CREATE TABLE k.t (a int PRIMARY KEY) WITH cdc = true; INSERT INTO k.t (a) VALUES (1)"
+    );
+    printed(at, &["shell", "--data", "data", "-e", &create]);
+    let mut before = BTreeMap::new();
+    files(at, &mut before);
+    for (args, told) in [
+        (&["changes", "k.t", "--from", "oldest", "--data", "data"][..], "--offline"),
+        (&["changes", "k.t", "--consumer", "c", "--ack-all"], "--offline"),
+        (&["changes", "--consumers"], "--offline"),
+        (&["move", "status"], "no server runs"),
+        (&["move", "verify", "--stop"], "no server runs"),
+        (&["pull", "--stop"], "no server runs"),
+    ] {
+        let text = refusal(at, args);
+        assert!(text.contains(told), "{args:?}: {text}");
+        let mut after = BTreeMap::new();
+        files(at, &mut after);
+        assert!(before == after, "{args:?} has written a file");
+    }
+    let text = printed(at, &["changes", "k.t", "--from", "oldest", "--offline"]);
+    assert!(text.contains("insert"), "{text}");
+}
+
 #[test]
 fn the_shell_reads_sstables_where_they_lie_by_their_own_schema() {
     let folder = folder();

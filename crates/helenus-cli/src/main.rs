@@ -2,6 +2,9 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 a wrong command line or configuration.
 
+#[macro_use]
+mod print;
+
 mod commands;
 
 use clap::error::{ContextKind, ContextValue};
@@ -217,7 +220,7 @@ fn exit_code(done: anyhow::Result<()>, name: &str) -> ExitCode {
         // The reader of the output has closed the pipe, as in `helenus admin tablestats | head`: no message is wanted.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{name}: {}", text_of(&error));
+            note!("{name}: {}", text_of(&error));
             let wrong_use = error.downcast_ref::<helenus_server::config::ConfigError>().is_some()
                 || error.downcast_ref::<stress::FileError>().is_some();
             ExitCode::from(if wrong_use { 2 } else { 1 })

@@ -104,12 +104,7 @@ async fn range(
 /// Sends a parcel. Counters and lists lock their row before they take a turn.
 async fn send(context: &Context, parcel: Parcel, may_be_there: bool) -> Result<(), MoveError> {
     match parcel {
-        Parcel::Batch(batch) => {
-            let turn = context.target.pace.turn(batch.rows).await;
-            let done = context.target.send(&batch).await;
-            drop(turn);
-            done
-        }
+        Parcel::Batch(batch) => context.target.send(&batch).await,
         Parcel::Counters(table, name) => {
             let row = CounterRow { table: &table, name: &name, in_doubt: may_be_there };
             counters::make_equal(context, &row).await

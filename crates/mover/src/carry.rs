@@ -6,11 +6,14 @@
 //! changes here: it is only told (`Difference`). An item that the target refuses is tried again every minute.
 
 use crate::context::Context;
-use crate::definitions::{Both, Items, TargetTable, differences, items, there};
+use crate::definitions::{Both, Difference, Items, TargetTable, differences, items, there};
 use crate::error::MoveError;
 use crate::masks::{self, Masks};
+use crate::messages::MoveOrder;
+use crate::problems::texts_for;
+use crate::schema::{self, Wanted};
 use crate::state::TableState;
-use helenus_model::schema::{Schema, TableId};
+use helenus_model::schema::{Schema, Table, TableId};
 use helenus_wire::native::Consistency;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,7 +93,8 @@ pub(crate) async fn carry_table(context: &Context, at: usize) -> Result<(), Move
         }
         for statement in &difference.statements {
             match context.target.run(statement, Consistency::LocalQuorum).await {
-                Ok(()) => context.agree().await?,
+                // If they do not agree in time, both sides are compared once more at the next look.
+                Ok(()) => context.agree_in_time().await?,
                 // The difference stays, and is told.
                 Err(MoveError::Target(error)) if error.server().is_some() => {
                     *context.target.last_error.lock() = Some(format!("{error}; in {statement}"));
@@ -123,7 +127,7 @@ pub(crate) async fn compare(context: &Context) -> Result<(), MoveError> {
     };
     let schema = context.database().schema();
     let cluster = &context.target.cluster;
-    let mut found = Vec::new();
+    let mut found: Vec<Difference> = columns(context, &schema).await?;
     let mut of_keyspace: Option<(String, BTreeMap<String, TargetTable>, Masks)> = None;
     for (keyspace, name, carried) in &tables {
         let (Some(here), Some(table)) = (schema.keyspaces.get(&**keyspace), schema.table(keyspace, name))
@@ -138,10 +142,74 @@ pub(crate) async fn compare(context: &Context) -> Result<(), MoveError> {
         }
         let Some((_, there, masks)) = &of_keyspace else { continue };
         let Some(of_target) = there.get(name) else { continue };
-        found.extend(differences(&Both { keyspace: here, table, there: of_target, masks, carried }));
+        for difference in differences(&Both { keyspace: here, table, there: of_target, masks, carried }) {
+            // What is of the keyspace is told by each of its tables.
+            if found.iter().all(|told| told.text != difference.text) {
+                found.push(difference);
+            }
+        }
     }
     *context.differences.lock() = found;
     Ok(())
+}
+
+/// How the columns of the move's tables and the fields of their types differ at the target, and the tables that it has lost.
+async fn columns(context: &Context, schema: &Schema) -> Result<Vec<Difference>, MoveError> {
+    let (order, made) = {
+        let state = context.state.lock();
+        let made = state.tables.iter().filter(|table| table.target_id.is_some());
+        let names = made.map(|table| (table.keyspace.clone(), table.table.clone()));
+        (state.order.clone(), names.collect::<Vec<_>>())
+    };
+    let here: Vec<&Table> = made
+        .iter()
+        .filter_map(|(keyspace, name)| schema.table(keyspace, name).map(|table| &**table))
+        .collect();
+    let told = |wanted: &Wanted| {
+        let mut texts = texts_for(&wanted.problems, here.iter().copied());
+        texts.extend(texts_for(&wanted.only_there, here.iter().copied()));
+        let is_lost = |table: &&&Table| !wanted.present.iter().any(|there| there.id == table.id);
+        texts.extend(here.iter().filter(is_lost).map(|table| {
+            format!(
+                "{}.{}: the target has lost the table; helenus move resume makes it there and sends it anew",
+                table.keyspace, table.name
+            )
+        }));
+        texts
+    };
+    let mut texts = told(&missing(context, (schema, &made), &order).await?);
+    if !texts.is_empty() {
+        // The node that was asked may be behind with the schema.
+        context.agree_in_time().await?;
+        texts = told(&missing(context, (schema, &made), &order).await?);
+    }
+    let difference = |text: String| Difference {
+        item: String::new(),
+        text,
+        statements: Vec::new(),
+        is_seen: true,
+        is_one_way: true,
+    };
+    Ok(texts.into_iter().map(difference).collect())
+}
+
+/// What the target does not have (`schema::missing`), once it answers.
+///
+/// # Errors
+/// The target does not answer; the move stops.
+pub(crate) async fn missing(
+    context: &Context,
+    (schema, names): (&Schema, &[(String, String)]),
+    order: &MoveOrder,
+) -> Result<Wanted, MoveError> {
+    let (target, mut retry) = (&context.target, context.target.retry_of_reads());
+    loop {
+        let asked = schema::missing(&target.cluster, (schema, names), order);
+        let wanted = target.unless_stopped(asked).await;
+        if let Some(wanted) = retry.answer(wanted).await? {
+            return Ok(wanted);
+        }
+    }
 }
 
 /// The definitions of the tables of a move, as they were compared before a cut.

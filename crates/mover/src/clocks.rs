@@ -1,7 +1,8 @@
 //! How far the clocks of the target's nodes are from this server's. Who serves next stamps by its own clock.
 
+use crate::attempts::Attempts;
 use crate::error::MoveError;
-use helenus_cluster::{Cluster, ClusterError, Extras};
+use helenus_cluster::{Cluster, ClusterError, Connection, Extras};
 use helenus_engine::Database;
 use helenus_wire::native::{Query, QueryParameters, Request};
 use std::time::Duration;
@@ -16,27 +17,23 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Asks every connected node for the time.
+    /// Asks every connected node for the time, again and again. One whose connections are lost meanwhile does not count.
     ///
     /// # Errors
-    /// A node does not answer.
+    /// A node does not answer and keeps its connection.
     pub(crate) async fn of(cluster: &Cluster, database: &Database) -> Result<Clocks, MoveError> {
-        let text = "SELECT toUnixTimestamp(now()) FROM system.local";
         let mut clocks = Clocks::default();
         for node in &cluster.topology().nodes {
-            let Some(connection) = node.connection() else { continue };
-            let query = Query { query: text, parameters: QueryParameters::default() };
-            let before_us = database.wall_us();
-            let answer = connection.call(&Request::Query(query), &Extras::default()).await;
-            let after_us = database.wall_us();
-            let answer = answer.map_err(ClusterError::from)?;
-            let rows = answer.rows()?;
-            let mut cells =
-                rows.iter().flatten().filter_map(|row| row.cells().next().flatten()?.first_chunk().copied());
-            let there_ms = cells.next().map(i64::from_be_bytes);
-            let there_ms =
-                there_ms.ok_or_else(|| ClusterError::Invalid("a node does not tell the time".to_owned()))?;
-            clocks.note((before_us, after_us), there_ms);
+            let mut attempts = Attempts::new();
+            while let Some(connection) = node.connection() {
+                match time_at(&connection, database).await {
+                    Ok((here_us, there_ms)) => {
+                        clocks.note(here_us, there_ms);
+                        break;
+                    }
+                    Err(error) => tokio::time::sleep(attempts.after(error)?).await,
+                }
+            }
         }
         Ok(clocks)
     }
@@ -51,9 +48,40 @@ impl Clocks {
     }
 }
 
+/// The time of a node, milliseconds, and that here before and after the question, microseconds.
+async fn time_at(connection: &Connection, database: &Database) -> Result<((i64, i64), i64), ClusterError> {
+    let text = "SELECT toUnixTimestamp(now()) FROM system.local";
+    let query = Query { query: text, parameters: QueryParameters::default() };
+    let before_us = database.wall_us();
+    let answer = connection.call(&Request::Query(query), &Extras::default()).await;
+    let after_us = database.wall_us();
+    let answer = answer?;
+    let rows = answer.rows()?;
+    let mut cells =
+        rows.iter().flatten().filter_map(|row| row.cells().next().flatten()?.first_chunk().copied());
+    let there_ms = cells.next().map(i64::from_be_bytes);
+    let there_ms =
+        there_ms.ok_or_else(|| ClusterError::Invalid("a node does not tell the time".to_owned()))?;
+    Ok(((before_us, after_us), there_ms))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scripted_target::{Answer, ScriptedMove};
+    use helenus_wire::native::{ErrorCode, ErrorMessage};
+
+    #[tokio::test]
+    async fn a_node_that_does_not_tell_the_time_at_once_is_asked_again() {
+        let mut failures = vec![ErrorCode::Overloaded, ErrorCode::Server];
+        let of = ScriptedMove::new(&[], move |asked| {
+            let code = asked.text.contains("toUnixTimestamp").then(|| failures.pop()).flatten()?;
+            Some(Answer::Error(ErrorMessage::plain(code, "not now")))
+        });
+        let of = of.await;
+        let clocks = Clocks::of(&of.context.target.cluster, of.context.database()).await.unwrap();
+        assert!(clocks.ahead < Duration::from_secs(60) && clocks.ahead > Duration::ZERO);
+    }
 
     #[test]
     fn a_difference_is_never_taken_for_less_than_it_may_be() {

@@ -6,15 +6,17 @@ use crate::error::MoveError;
 use crate::row_locks::{RowLock, RowLocks};
 use crate::source::RowName;
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::{AGREEMENT, SETTLE, Target};
+use crate::target::{AGREEMENT, SETTLE_TRUNCATE, Target};
 use crate::threads::Threads;
 use crate::waiting::Waiting;
+use helenus_cluster::ClusterError;
 use helenus_cql::LocalBackend;
 use helenus_engine::Database;
 use helenus_engine::changes::ChangePosition;
 use helenus_model::schema::Table;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -47,13 +49,39 @@ pub(crate) struct Context {
     pub(crate) differences: Mutex<Vec<Difference>>,
     /// What troubles the move beside single tables, for `status`.
     pub(crate) reason: Arc<Mutex<Option<String>>>,
+    /// The number of tables that this run has made or found at the target.
+    pub(crate) made: AtomicUsize,
     /// Asks the tails whether everything is sent.
     pub(crate) drain: Drain,
     /// When the state was last written.
     pub(crate) saved: Mutex<Instant>,
+    /// Verifications under way that repair.
+    pub(crate) repairs: AtomicUsize,
+}
+
+/// A verification that repairs, until it is dropped.
+pub(crate) struct Repairing(Arc<Context>);
+
+impl Repairing {
+    /// Begins one.
+    pub(crate) fn begin(context: &Arc<Context>) -> Repairing {
+        context.repairs.fetch_add(1, Ordering::Relaxed);
+        Repairing(Arc::clone(context))
+    }
+}
+
+impl Drop for Repairing {
+    fn drop(&mut self) {
+        self.0.repairs.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Context {
+    /// Whether a verification repairs rows at the target.
+    pub(crate) fn is_repaired(&self) -> bool {
+        self.repairs.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn database(&self) -> &Arc<Database> {
         self.backend.database()
     }
@@ -104,15 +132,20 @@ impl Context {
         self.without_doubt(self.locks.partition(table.id, key).await).await
     }
 
-    /// Truncates a table at the target. What other tasks write there is before it, or read here behind it.
+    /// Truncates a table, the one at this place, at the target. What other tasks write there is before it, or read here behind it.
     ///
     /// # Errors
-    /// As `Target::truncate`.
-    pub(crate) async fn truncate(&self, table: &Table) -> Result<(), MoveError> {
+    /// As `Target::truncate`; the disk failed.
+    pub(crate) async fn truncate(&self, at: usize, table: &Table) -> Result<(), MoveError> {
         let mut lock = self.without_doubt(self.locks.table(table.id).await).await?;
-        lock.in_flight(Some(SETTLE));
+        // Before it is sent: after a crash it may still be run there for longer than other requests.
+        self.with_table(at, |table| table.truncates = true);
+        self.save()?;
+        lock.in_flight(Some(SETTLE_TRUNCATE));
         self.target.truncate(table).await?;
         lock.done();
+        // Saved with the next position.
+        self.with_table(at, |table| table.truncates = false);
         Ok(())
     }
 
@@ -124,15 +157,19 @@ impl Context {
         Ok(lock)
     }
 
-    /// Waits until the nodes have the same schema.
+    /// Waits until the nodes have the same schema, for `AGREEMENT`, and for as long as none is connected.
     ///
     /// # Errors
-    /// The move stops.
-    pub(crate) async fn agree(&self) -> Result<(), MoveError> {
-        let mut retry = self.target.retry();
+    /// `ClusterError::NoAgreement`; the move stops.
+    pub(crate) async fn agree_in_time(&self) -> Result<(), MoveError> {
+        let mut retry = self.target.retry_of_reads();
         loop {
-            let agreed = self.target.cluster.wait_for_agreement(AGREEMENT).await;
-            if retry.answer(agreed.map_err(MoveError::from)).await?.is_some() {
+            let asked = async { Ok(self.target.cluster.wait_for_agreement(AGREEMENT).await?) };
+            let agreed = self.target.unless_stopped(asked).await;
+            if matches!(agreed, Err(MoveError::Target(ClusterError::NoAgreement { .. }))) {
+                return agreed;
+            }
+            if retry.answer(agreed).await?.is_some() {
                 return Ok(());
             }
         }

@@ -125,7 +125,7 @@ pub(crate) async fn make_equal(context: &Context, row: &CounterRow<'_>) -> Resul
             Ok(there) => there,
             Err(error) => {
                 drop((turn, lock));
-                retry.after(error).await?;
+                retry.after_read(error).await?;
                 continue;
             }
         };

@@ -22,6 +22,7 @@ use crate::plan;
 use crate::roles::CutRoles;
 use crate::rollback::way_back;
 use crate::state::{Cut, StateFile, TableState};
+use helenus_cluster::ClusterError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -61,7 +62,7 @@ pub(crate) fn cut(
     let target_order =
         crate::messages::MoveOrder { clients: order.clients.clone(), ..context.state.lock().order.clone() };
     front.make_ready(&target_order)?;
-    let behind = runtime.block_on(Clocks::of(&context.target.cluster, context.database()))?.behind;
+    let behind = in_time(runtime, Clocks::of(&context.target.cluster, context.database()))?.behind;
     if !order.accepts_differences {
         verified(context)?;
     }
@@ -117,13 +118,16 @@ pub(crate) fn cut(
 /// Does this, unless it takes longer than a preparation may.
 fn in_time<T>(runtime: &Handle, work: impl Future<Output = Result<T, MoveError>>) -> Result<T, MoveError> {
     let within = async { tokio::time::timeout(PREPARES, work).await };
-    runtime.block_on(within).unwrap_or_else(|_| {
-        Err(MoveError::NotCut(vec![format!(
-            "the target did not answer within {} s, or its nodes did not agree on a schema: `nodetool describecluster` there names those that \
-             differ",
-            PREPARES.as_secs()
-        )]))
-    })
+    match runtime.block_on(within) {
+        Ok(Err(MoveError::Target(ClusterError::NoAgreement { .. }))) | Err(_) => {
+            Err(MoveError::NotCut(vec![format!(
+                "the target did not answer within {} s, or its nodes did not agree on a schema: `nodetool describecluster` there names those \
+                 that differ",
+                PREPARES.as_secs()
+            )]))
+        }
+        Ok(done) => done,
+    }
 }
 
 /// Every table whose changes were missed, or which had rows at the target before, has been compared since, and was equal.
@@ -142,9 +146,13 @@ fn verified(context: &Context) -> Result<(), MoveError> {
     if reasons.is_empty() { Ok(()) } else { Err(MoveError::NotCut(reasons)) }
 }
 
-/// Every table could be brought back.
+/// Every table could be brought back. The definitions were compared before.
 fn can_come_back(context: &Arc<Context>, runtime: &Handle) -> Result<(), MoveError> {
-    let mut reasons = Vec::new();
+    let mut reasons: Vec<String> = {
+        let differences = context.differences.lock();
+        let one_way = differences.iter().filter(|difference| difference.is_one_way);
+        one_way.map(|difference| format!("a rollback would be refused: {}", difference.text)).collect()
+    };
     let tables = context.state.lock().tables.clone();
     let schema = context.database().schema();
     let tables = tables.iter().filter_map(|of| schema.table(&of.keyspace, &of.table));
@@ -188,6 +196,7 @@ fn drain(context: &Context, within: Duration, runtime: &Handle) -> Result<(), Mo
         .into_iter()
         .filter_map(|at| state.tables.get(at))
         .map(|table| format!("{} was not at the end of its changes in time", table.full_name()))
+        .chain(context.target.pace.bound())
         .collect();
     Err(MoveError::NotCut(tables))
 }
@@ -231,6 +240,15 @@ fn hindrances(context: &Context) -> Vec<String> {
         }
     };
     let mut reasons: Vec<String> = state.tables.iter().enumerate().filter_map(of_table).collect();
+    let mut going = state.tables.iter().enumerate().filter(|(_, table)| table.stopped.is_none());
+    if going.any(|table| of_table(table).is_some()) {
+        reasons.extend(context.target.pace.bound());
+    }
+    if context.is_repaired() {
+        // It would take away what clients count there after the cut.
+        let text = "helenus move verify --repair is under way: wait for its end, or end it by helenus move verify --stop";
+        reasons.push(text.to_owned());
+    }
     let everything = crate::messages::MoveOrder { what: Vec::new(), ..state.order.clone() };
     // An error means that there is no table at all.
     for table in plan::tables(context.database(), &everything).unwrap_or_default() {
@@ -251,4 +269,21 @@ fn hindrances(context: &Context) -> Vec<String> {
         }
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Repairing;
+    use crate::scripted_target::ScriptedMove;
+
+    #[tokio::test]
+    async fn a_repair_that_runs_hinders_a_cut() {
+        let of = ScriptedMove::new(&[], |_| None).await;
+        assert_eq!(hindrances(&of.context), Vec::<String>::new());
+        let repairing = Repairing::begin(&of.context);
+        assert!(hindrances(&of.context)[0].contains("helenus move verify --repair is under way"));
+        drop(repairing);
+        assert_eq!(hindrances(&of.context), Vec::<String>::new());
+    }
 }

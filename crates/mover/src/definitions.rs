@@ -4,6 +4,7 @@
 //!
 //! Source: `system_schema.tables` and `system_schema.indexes` (`SchemaKeyspace`); options by version as in `schema`.
 
+use crate::attempts::ask;
 use crate::forms;
 use crate::masks::{self, Masks};
 use crate::versions::{is_known, major_minor};
@@ -17,6 +18,9 @@ use std::collections::BTreeMap;
 /// Parts of a definition, each with its text: an option by its name, `index NAME`, `mask COLUMN`. Among those that the target has taken, an
 /// index without text is one that the target is to be asked for again (`TableState::ask_for_indexes`).
 pub(crate) type Items = BTreeMap<String, String>;
+
+/// The item that is the keyspace's, in the definition of each of its tables.
+const DURABLE_WRITES: &str = "durable_writes";
 
 /// Begin of the name of an item that is an index.
 const INDEX: &str = "index ";
@@ -45,6 +49,8 @@ pub(crate) struct Difference {
     pub(crate) statements: Vec<String>,
     /// Whether clients would see it after a cut: an index that statements need, rows that expire. Other differences do not refuse a cut.
     pub(crate) is_seen: bool,
+    /// Whether no rollback could bring back what is written there after a cut.
+    pub(crate) is_one_way: bool,
 }
 
 /// The value of an option.
@@ -149,6 +155,8 @@ pub(crate) struct TargetTable {
     /// Cells of its options.
     options: BTreeMap<String, Vec<u8>>,
     indexes: BTreeMap<String, TargetIndex>,
+    /// That of its keyspace, if the target shows it.
+    durable_writes: Option<bool>,
 }
 
 /// The definitions of a keyspace's tables at the target, by table. `only`: of this table alone.
@@ -169,7 +177,8 @@ pub(crate) async fn there(
     );
     let of_keyspace: Vec<Value<'_>> =
         [Some(keyspace), only].into_iter().flatten().map(|name| Value::Bytes(name.as_bytes())).collect();
-    let answer = cluster.query(&text, &of_keyspace, Consistency::One).await?;
+    let answer = ask(cluster, &text, &of_keyspace, Consistency::One).await?;
+    let durable_writes = durable_writes(cluster, keyspace).await?;
     let mut tables: BTreeMap<String, TargetTable> = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;
@@ -180,13 +189,14 @@ pub(crate) async fn there(
         let id = id.iter().fold(String::new(), |all, byte| all + &format!("{byte:02x}"));
         let options = known.iter().zip(cells);
         let options = options.filter_map(|(name, cell)| Some(((*name).to_owned(), cell?.to_vec())));
-        tables.insert(name, TargetTable { id, options: options.collect(), indexes: BTreeMap::new() });
+        let table = TargetTable { id, options: options.collect(), indexes: BTreeMap::new(), durable_writes };
+        tables.insert(name, table);
     }
     let text = format!(
         "SELECT table_name, index_name, kind, options FROM system_schema.indexes WHERE keyspace_name = ?{}",
         of_one(only)
     );
-    let answer = cluster.query(&text, &of_keyspace, Consistency::One).await?;
+    let answer = ask(cluster, &text, &of_keyspace, Consistency::One).await?;
     for row in answer.rows()?.iter() {
         let row = row?;
         let cells: Vec<&[u8]> = row.cells().map(Option::unwrap_or_default).collect();
@@ -200,6 +210,14 @@ pub(crate) async fn there(
         }
     }
     Ok(tables)
+}
+
+/// Whether a keyspace of the target writes to the commit log.
+async fn durable_writes(cluster: &Cluster, keyspace: &str) -> Result<Option<bool>, ClusterError> {
+    let text = "SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = ?";
+    let answer = ask(cluster, text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
+    let row = answer.rows()?.iter().next().transpose()?;
+    Ok(row.and_then(|row| Some(*row.cells().next()??.first()? != 0)))
 }
 
 /// The condition that reads one table of a keyspace; its value follows the keyspace.
@@ -223,7 +241,7 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
     let (options, indexes) = LocalBackend::table_parts(both.keyspace, table);
     let name = format!("{}.{}", table.keyspace, table.name);
     let quoted = format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
-    let mut found = Vec::new();
+    let mut found: Vec<Difference> = of_keyspace(both).into_iter().collect();
     for (option, here) in own_options(&table.options) {
         let Some(of_target) = there.options.get(option).and_then(|cell| here.there(cell)) else { continue };
         if of_target == here {
@@ -239,6 +257,7 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
             ),
             statements: setting.map(|text| format!("ALTER TABLE {quoted} WITH {text}")).into_iter().collect(),
             is_seen: option == "default_time_to_live",
+            is_one_way: false,
         });
     }
     let drop_index = |index: &str| {
@@ -253,6 +272,7 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
                 text: format!("{name}: the target has no index {index}"),
                 statements: create.into_iter().collect(),
                 is_seen: true,
+                is_one_way: false,
             }),
             Some(of_target) if *of_target != wanted => {
                 // One that an operator has made there meanwhile stays: its text is not known to be ours.
@@ -270,6 +290,7 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
                     ),
                     statements: statements.unwrap_or_default(),
                     is_seen: true,
+                    is_one_way: false,
                 });
             }
             Some(_) => {}
@@ -283,6 +304,7 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
             text: format!("{name}: only the target has an index {index}"),
             statements: if is_carried { vec![drop_index(index)] } else { Vec::new() },
             is_seen: false,
+            is_one_way: false,
         });
     }
     found.extend(masks::wanted(table, both.masks).into_iter().map(|wanted| Difference {
@@ -290,8 +312,22 @@ pub(crate) fn differences(both: &Both<'_>) -> Vec<Difference> {
         text: wanted.text,
         statements: vec![wanted.statement],
         is_seen: true,
+        is_one_way: false,
     }));
     found
+}
+
+/// How the keyspace of a table differs at the target, but by its replication.
+fn of_keyspace(both: &Both<'_>) -> Option<Difference> {
+    let (name, here) = (&both.keyspace.name, both.keyspace.durable_writes);
+    let there = both.there.durable_writes.filter(|there| *there != here)?;
+    Some(Difference {
+        item: DURABLE_WRITES.to_owned(),
+        text: format!("keyspace {name}: {DURABLE_WRITES} is {here} here and {there} at the target"),
+        statements: vec![format!("ALTER KEYSPACE {} WITH {DURABLE_WRITES} = {here}", quote_identifier(name))],
+        is_seen: false,
+        is_one_way: false,
+    })
 }
 
 /// What `carry` makes equal, item by item.
@@ -301,7 +337,8 @@ pub(crate) fn items(keyspace: &Keyspace, table: &Table) -> Items {
     let options = options.into_iter().map(|text| (name(&text), text)).filter(|(name, _)| name != "cdc");
     let indexes = indexes.into_iter().map(|(index, text)| (index_item(&index), text));
     let masks = table.masks.iter().map(|(column, mask)| (mask_item(column), mask.to_string()));
-    options.chain(indexes).chain(masks).collect()
+    let of_keyspace = (DURABLE_WRITES.to_owned(), keyspace.durable_writes.to_string());
+    options.chain(indexes).chain(masks).chain([of_keyspace]).collect()
 }
 
 /// The items without which a definition has no such part, of a table that the move has made and that is there now: what is dropped here

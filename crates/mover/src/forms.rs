@@ -3,7 +3,7 @@
 //! `ALTER TABLE .. DROP COMPACT STORAGE` changes the flags of a table and no column (`AlterTableStatement.DropCompactStorage`), so both sides may have the same columns
 //! and hide others. What is read and written there follows the form that the table has there; rows here are read in the form here.
 
-use crate::attempts::Attempts;
+use crate::attempts::ask;
 use helenus_cluster::{Cluster, ClusterError};
 use helenus_model::schema::{IndexKind, Table};
 use helenus_model::types::Elements;
@@ -14,15 +14,9 @@ use std::sync::Arc;
 /// The table here, with the flags that it has at the cluster.
 ///
 /// # Errors
-/// The cluster's schema cannot be read, and could not at several attempts if the failure is one that passes.
+/// The cluster's schema cannot be read.
 pub(crate) async fn as_there(cluster: &Cluster, table: &Arc<Table>) -> Result<Arc<Table>, ClusterError> {
-    let mut attempts = Attempts::new();
-    let found = loop {
-        match flags(cluster, (&table.keyspace, &table.name)).await {
-            Ok(found) => break found,
-            Err(error) => tokio::time::sleep(attempts.after(error)?).await,
-        }
-    };
+    let found = flags(cluster, (&table.keyspace, &table.name)).await?;
     let here: BTreeSet<&String> = table.flags.iter().collect();
     Ok(match found {
         Some(flags) if flags.iter().collect::<BTreeSet<_>>() != here => {
@@ -63,7 +57,7 @@ pub(crate) async fn flags(
 ) -> Result<Option<Vec<String>>, ClusterError> {
     let text = "SELECT flags FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
     let values = [Value::Bytes(keyspace.as_bytes()), Value::Bytes(name.as_bytes())];
-    let answer = cluster.query(text, &values, Consistency::LocalOne).await?;
+    let answer = ask(cluster, text, &values, Consistency::LocalOne).await?;
     let rows = answer.rows()?;
     let Some(row) = rows.iter().next() else { return Ok(None) };
     let row = row?;

@@ -34,6 +34,7 @@ mod mover;
 mod obstacles;
 mod plan;
 mod present_row;
+mod problems;
 mod pull;
 pub mod remote;
 mod roles;
@@ -48,6 +49,7 @@ mod state;
 mod tail;
 mod target;
 mod threads;
+mod type_parts;
 mod verify;
 mod versions;
 mod waiting;
@@ -55,8 +57,8 @@ mod waiting;
 pub use error::MoveError;
 pub use front::{Front, FrontError, Side};
 pub use messages::{
-    ClientsRole, CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, RollbackOrder,
-    StatusReport, TableReport, TlsFiles, VerifiedTable, VerifyOrder, VerifyReport,
+    ClientsRole, CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, PlannedTable, ResumeOrder,
+    RollbackOrder, StatusReport, TableReport, TlsFiles, VerifiedTable, VerifyOrder, VerifyReport,
 };
 pub use mover::Mover;
 pub use pull::{PullOrder, PullReport, PullRequest, PulledTable, Puller};

@@ -84,11 +84,9 @@ pub(crate) async fn send_read(
 ) -> Result<(), MoveError> {
     let mut lock = context.lock_row(table.table(), &name.row).await?;
     lock.in_flight(Some(SETTLE));
-    let turn = context.target.pace.turn(0).await;
     let may_be_there = may_be_there || lock.doubt().is_some();
     let (newest_us, now_s) = (state.newest_us, context.database().now_s());
-    send(&context.target, &SentList { table, name, state, may_be_there, newest_us, now_s }).await?;
-    drop(turn);
+    send(&context.target, &SentList { table, name, state, may_be_there, newest_us, now_s }, 0).await?;
     lock.done();
     Ok(())
 }
@@ -104,21 +102,23 @@ pub(crate) async fn send_present(
 ) -> Result<(), MoveError> {
     let mut lock = context.lock_row(table.table(), &name.row).await?;
     lock.in_flight(Some(SETTLE));
-    let turn = context.target.pace.turn(1).await;
     let state = present(context, table, name).await?;
     let (state, now_s) = (&state, context.database().now_s());
-    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }).await?;
-    drop(turn);
+    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }, 1).await?;
     lock.done();
     Ok(())
 }
 
-async fn send(target: &Target, list: &SentList<'_>) -> Result<(), MoveError> {
+/// `rows`: those that the pace counts. No turn of it is kept through the pauses.
+async fn send(target: &Target, list: &SentList<'_>, mut rows: u64) -> Result<(), MoveError> {
     let mut retry = target.retry();
     let mut attempts = 0_i64;
     loop {
         attempts += 1;
-        match attempt(target, list, attempts).await {
+        let turn = target.pace.turn(std::mem::take(&mut rows)).await;
+        let attempted = attempt(target, list, attempts).await;
+        drop(turn);
+        match attempted {
             Ok(()) => return Ok(()),
             Err(error) => {
                 let waited = retry.after(error).await;

@@ -4,6 +4,7 @@
 //!
 //! Source: `system_schema.column_masks`, `dynamic_data_masking_enabled` of Cassandra 5.0.
 
+use crate::attempts::ask;
 use crate::versions::major_minor;
 use helenus_cluster::{Cluster, ClusterError};
 use helenus_model::schema::{ColumnMask, Table};
@@ -60,7 +61,7 @@ pub(crate) async fn there(
     );
     let names = [Some(keyspace), only].into_iter().flatten();
     let names: Vec<Value<'_>> = names.map(|name| Value::Bytes(name.as_bytes())).collect();
-    let answer = cluster.query(&query, &names, Consistency::One).await?;
+    let answer = ask(cluster, &query, &names, Consistency::One).await?;
     for row in answer.rows()?.iter() {
         let row = row?;
         let cells: Vec<&[u8]> = row.cells().map(Option::unwrap_or_default).collect();

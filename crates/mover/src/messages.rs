@@ -16,8 +16,8 @@ pub enum MoveRequest {
     Status,
     /// Goes on after a stop, with the tables that have stopped too.
     Resume,
-    /// The same, with tables (`KEYSPACE.TABLE`) that are truncated at the target and sent anew.
-    ResumeAnew(Vec<String>),
+    /// The same, with changes.
+    ResumeWith(ResumeOrder),
     /// Starts to compare both sides.
     Verify(VerifyOrder),
     /// What the comparison has found until now.
@@ -100,6 +100,20 @@ impl fmt::Debug for MoveOrder {
         let user = self.login.as_ref().map(|(user, _)| user);
         f.debug_struct("MoveOrder").field("to", &self.to).field("user", &user).finish_non_exhaustive()
     }
+}
+
+/// How a move goes on: what is `None` stays as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResumeOrder {
+    /// Tables (`KEYSPACE.TABLE`) that are truncated at the target and sent anew.
+    pub anew: Vec<String>,
+    /// As `MoveOrder::rows_per_second`.
+    pub rows_per_second: Option<u64>,
+    /// As `MoveOrder::target_p99_ms`.
+    pub target_p99_ms: Option<u64>,
+    /// As `MoveOrder::ranges_at_once`.
+    pub ranges_at_once: Option<usize>,
 }
 
 /// How a move is cut over.
@@ -211,7 +225,10 @@ pub struct StatusReport {
     pub repeated: u64,
     /// The last error of the target.
     pub last_error: Option<String>,
-    /// How definitions of tables differ at the target: options, indexes, masks.
+    /// The number of tables that are made or found at the target, while some are not yet; nothing is sent before all are.
+    #[serde(default)]
+    pub tables_made: Option<usize>,
+    /// How definitions of tables differ at the target: columns, options, indexes, masks.
     #[serde(default)]
     pub differences: Vec<String>,
     /// The tables.
@@ -265,7 +282,7 @@ pub struct VerifyReport {
     pub reason: Option<String>,
     /// Whether rows that differ are sent again.
     pub repairs: bool,
-    /// How definitions of tables differ so that clients would see it after a cut: indexes, masks, default TTLs.
+    /// How definitions of tables differ so that clients would see it after a cut: columns, indexes, masks, default TTLs.
     #[serde(default)]
     pub definitions: Vec<String>,
     /// How they differ otherwise.

@@ -10,14 +10,15 @@ use crate::error::MoveError;
 use crate::estimate;
 use crate::front::Front;
 use crate::messages::{
-    CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, StatusReport, TableReport, VerifyOrder,
+    CutOrder, MoveAnswer, MoveOrder, MoveRequest, PlanReport, ResumeOrder, RollbackOrder, StatusReport,
+    TableReport, VerifyOrder,
 };
 use crate::plan;
 use crate::rollback::{self, Rollback};
 use crate::row_locks::RowLocks;
 use crate::run::{run, set_cdc};
 use crate::state::{MoveState, StateFile, TableState};
-use crate::target::{SETTLE, Target};
+use crate::target::{SETTLE, SETTLE_TRUNCATE, Target, unless_stopped};
 use crate::threads::Threads;
 use crate::verify::Verification;
 use crate::waiting::Waiting;
@@ -28,7 +29,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
@@ -120,14 +121,11 @@ impl Mover {
             return Err(MoveError::Stopped);
         }
         match request {
-            MoveRequest::Plan(order) => {
-                let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
-                Ok(MoveAnswer::Plan(report))
-            }
+            MoveRequest::Plan(order) => self.plan(order).map(MoveAnswer::Plan),
             MoveRequest::Start(order) => self.start(order),
             MoveRequest::Status => self.status().map(MoveAnswer::Status),
-            MoveRequest::Resume => self.resume(&[]),
-            MoveRequest::ResumeAnew(what) => self.resume(what),
+            MoveRequest::Resume => self.resume(&ResumeOrder::default()),
+            MoveRequest::ResumeWith(order) => self.resume(order),
             MoveRequest::Cutover(order) => self.cut_over(order),
             MoveRequest::Rollback(order) => self.roll_back(order),
             MoveRequest::Verify(order) => self.verify(order),
@@ -189,6 +187,12 @@ impl Mover {
         }
     }
 
+    /// What a move would do. The end of the server does not wait for it.
+    fn plan(&self, order: &MoveOrder) -> Result<PlanReport, MoveError> {
+        let planning = plan::plan(&self.backend, order);
+        runtime()?.block_on(unless_stopped(self.stopping.subscribe(), planning))
+    }
+
     fn start(&self, order: &MoveOrder) -> Result<MoveAnswer, MoveError> {
         let file = self.file()?;
         self.finish_ended()?;
@@ -204,7 +208,7 @@ impl Mover {
             ]));
         }
         let database = self.backend.database();
-        let report = runtime()?.block_on(plan::plan(&self.backend, order))?;
+        let report = self.plan(order)?;
         if !report.problems.is_empty() {
             return Err(MoveError::Refused(report.problems));
         }
@@ -239,6 +243,8 @@ impl Mover {
         self.backend.database().compactions().keep_tombstones(true);
         let order = state.order.clone();
         let (tables, is_first) = (state.tables.len(), state.runs == 1);
+        let truncates = state.tables.iter().any(|table| table.truncates);
+        let settle = if truncates { SETTLE_TRUNCATE } else { SETTLE };
         let waiting = Arc::new(Mutex::new(vec![Waiting::default(); tables]));
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = watch::channel(false);
@@ -253,7 +259,7 @@ impl Mover {
                 let Some(target) = connect(&order, &stopped, &reason).await else { return };
                 if !is_first {
                     // Requests of the run before may be under way.
-                    target.doubt(Some(SETTLE));
+                    target.doubt(Some(settle));
                 }
                 let made = Arc::new(Context {
                     threads: Threads::new(backend.database().host()),
@@ -269,7 +275,9 @@ impl Mover {
                     defining: tokio::sync::Mutex::new(()),
                     differences: Mutex::default(),
                     reason: Arc::clone(&reason),
+                    made: AtomicUsize::new(0),
                     saved: Mutex::new(tokio::time::Instant::now()),
+                    repairs: AtomicUsize::new(0),
                 });
                 *context.lock() = Some(Arc::clone(&made));
                 if let Err(error) = run(made).await {
@@ -382,22 +390,29 @@ impl Mover {
         *self.progress.lock() = None;
         runtime.shutdown_background();
         let (next, done) = done?;
-        self.go_on(next)?;
+        let goes_on = match self.go_on(next) {
+            Ok(()) => "The move goes on with its tail".to_owned(),
+            Err(error) => {
+                *self.trouble.lock() = Some(error.to_string());
+                format!("The move does not go on: {error}; helenus move resume goes on")
+            }
+        };
         let kept = match done.kept {
             0 => String::new(),
             kept => format!("; {} with newer cells here kept them", counted(kept, "row")),
         };
         Ok(MoveAnswer::Done(format!(
-            "clients are served here again; they waited {} ms. Changed here: {} in {}{kept}. The move goes on with its tail",
+            "clients are served here again; they waited {} ms. Changed here: {} in {}{kept}. {goes_on}",
             done.waited.as_millis(),
             counted(done.changed, "row"),
             counted(done.passes, "pass")
         )))
     }
 
-    /// Goes on with all tables, and takes in those that were made since. `anew`: tables that are truncated at the target and sent anew.
-    fn resume(&self, anew: &[String]) -> Result<MoveAnswer, MoveError> {
+    /// Goes on with all tables, and takes in those that were made since.
+    fn resume(&self, order: &ResumeOrder) -> Result<MoveAnswer, MoveError> {
         let state = self.uncut_state()?;
+        let ResumeOrder { anew, rows_per_second, target_p99_ms, ranges_at_once } = order;
         for name in anew {
             if !state.tables.iter().any(|table| table.full_name() == *name) {
                 return Err(MoveError::Table(format!(
@@ -407,6 +422,10 @@ impl Mover {
         }
         self.halt();
         let mut state = self.read_state()?.ok_or(MoveError::NoMove)?;
+        let paced = &mut state.order;
+        paced.rows_per_second = rows_per_second.unwrap_or(paced.rows_per_second);
+        paced.target_p99_ms = target_p99_ms.unwrap_or(paced.target_p99_ms);
+        paced.ranges_at_once = ranges_at_once.unwrap_or(paced.ranges_at_once);
         let database = self.backend.database();
         let schema = database.schema();
         let before = state.tables.len();
@@ -418,17 +437,16 @@ impl Mover {
         state.tables.retain(is_there);
         let left_out = before - state.tables.len();
         let (taken_in, reasons) = self.take_in(&mut state)?;
-        for table in state.tables.iter_mut().filter(|table| anew.contains(&table.full_name())) {
-            table.begin_anew();
-            table.had_rows = false;
-        }
-        let stopped = state.tables.iter().filter(|table| table.stopped.is_some()).count();
+        let mut stopped = 0;
         for table in &mut state.tables {
-            table.ask_for_indexes();
-            if table.stopped.take().is_some() {
-                table.log_losses = 0;
-            }
+            stopped += usize::from(table.resume(anew.contains(&table.full_name())));
         }
+        let kept = state.tables.iter().filter(|table| table.left_out);
+        let kept = kept.map(|table| {
+            let name = table.full_name();
+            format!("{name}: a rollback left it out; helenus move resume --anew {name} truncates it there and sends it anew")
+        });
+        let reasons: Vec<String> = reasons.into_iter().chain(kept).collect();
         self.go_on(state)?;
         Ok(MoveAnswer::Done(format!(
             "the move goes on; tables that had stopped: {stopped}, left out because they are not there any more: {left_out}, made here \
@@ -467,7 +485,7 @@ impl Mover {
         replication.retain(|keyspace, _| schema.keyspaces.contains_key(&**keyspace));
         // Roles are sent once the tables are made.
         let order = MoveOrder { what, replication, roles: false, ..state.order.clone() };
-        let (problems, left_out) = match runtime()?.block_on(plan::plan(&self.backend, &order)) {
+        let (problems, left_out) = match self.plan(&order) {
             Ok(report) => (report.problems, report.left_out),
             Err(error) => (vec![error.to_string()], BTreeMap::new()),
         };
@@ -578,6 +596,8 @@ impl Mover {
             report.in_flight_max = in_flight;
             report.repeated = context.target.repeated.load(Ordering::Relaxed);
             report.last_error.clone_from(&context.target.last_error.lock());
+            let made = context.made.load(Ordering::Relaxed);
+            report.tables_made = (made < report.tables.len()).then_some(made);
             report.differences = context.differences.lock().iter().map(|of| of.text.clone()).collect();
         }
         Ok(report)

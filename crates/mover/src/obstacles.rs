@@ -1,12 +1,14 @@
 //! What the target of a move would not take, found before anything is made there, with the statement or the setting that helps.
 //!
-//! Called by `plan`. What concerns one table leaves that table out, and the others go; what concerns a keyspace or the cluster is a
-//! problem of the whole move.
+//! Called by `plan`. What concerns one table leaves that table out, what concerns a keyspace all its tables, and the others go; what concerns
+//! the cluster, or is wrong in the order, is a problem of the whole move.
 
 use crate::error::MoveError;
 use crate::forms;
 use crate::messages::{MoveOrder, PlanReport};
 use crate::target::SETTLE;
+use crate::threads::Threads;
+use crate::type_parts::any_part;
 use crate::versions::major_minor;
 use helenus_cluster::{Cluster, Replication, Topology};
 use helenus_cql::LocalBackend;
@@ -16,7 +18,7 @@ use helenus_engine::{Database, Error};
 use helenus_model::deletion::DeletionTime;
 use helenus_model::row::RowView;
 use helenus_model::schema::{Keyspace, Table};
-use helenus_model::types::quote_identifier;
+use helenus_model::types::{CqlType, quote_identifier};
 use helenus_model::unfiltered::Unfiltered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ use std::sync::Arc;
 const LAST_EXPIRY_S: i64 = i32::MAX as i64 - 1;
 /// The largest message that a node takes by default, bytes: as large as a mutation (`DatabaseDescriptor`).
 const MESSAGE_BYTES: u64 = 16 << 20;
+/// The first version that has masks, vectors and storage-attached indexes.
+const SINCE: (u32, u32) = (5, 0);
 /// The classes of replication that keyspaces of users have.
 const CLASSES: [&str; 3] = ["NetworkTopologyStrategy", "SimpleStrategy", "EverywhereStrategy"];
 /// Partitions of a table that are looked at for undeclared columns.
@@ -42,6 +46,7 @@ pub(crate) async fn of_tables(
     limits: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, Vec<String>>, MoveError> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let threads = Threads::new(database.host());
     for table in tables {
         let name = format!("{}.{}", table.keyspace, table.name);
         let flags = forms::flags(cluster, (&table.keyspace, &table.name)).await?;
@@ -58,8 +63,7 @@ pub(crate) async fn of_tables(
             ));
         } else if table.is_static_compact() && hides {
             let (of_thread, of) = (Arc::clone(database), Arc::clone(table));
-            let has = tokio::task::spawn_blocking(move || has_undeclared(&of_thread, &of)).await;
-            if has.map_err(|error| MoveError::Internal(error.to_string()))?? {
+            if threads.run(move || Ok(has_undeclared(&of_thread, &of)?)).await? {
                 reasons.push(undeclared_words(database, table, flags.is_some()));
             }
         }
@@ -78,11 +82,41 @@ pub(crate) async fn of_tables(
             );
         }
         reasons.extend(expiry_words(cluster, database, table, limits));
+        reasons.extend(newer_words(table, &cluster.topology().oldest_release()));
         if !reasons.is_empty() {
             found.insert(name, reasons);
         }
     }
     Ok(found)
+}
+
+/// What of a table a target of this version does not know.
+fn newer_words(table: &Table, release: &str) -> Vec<String> {
+    if major_minor(release) >= SINCE {
+        return Vec::new();
+    }
+    let name = format!("{}.{}", quote_identifier(&table.keyspace), quote_identifier(&table.name));
+    let is_vector = |ty: &CqlType| matches!(ty, CqlType::Vector { .. });
+    let unknown = format!("which the target's version {release} does not have: upgrade it to 5.0");
+    let mut found = Vec::new();
+    for column in table.masks.keys() {
+        found.push(format!(
+            "column {column} has a mask, {unknown}, or ALTER TABLE {name} ALTER {} DROP MASKED here",
+            quote_identifier(column)
+        ));
+    }
+    for column in table.columns().filter(|column| any_part(&column.ty, &is_vector)) {
+        found.push(format!("column {} is of vectors ({}), {unknown}", column.name, column.ty));
+    }
+    for index in table.indexes.values().filter(|index| index.is_sai()) {
+        found.push(format!(
+            "the index {} is a storage-attached one, {unknown}, or DROP INDEX {}.{} here",
+            index.name,
+            quote_identifier(&table.keyspace),
+            quote_identifier(&index.name)
+        ));
+    }
+    found
 }
 
 fn is_off(limits: &BTreeMap<String, String>, name: &str) -> bool {
@@ -202,7 +236,7 @@ impl UnfilteredSink for Look {
     }
 }
 
-/// Finds what hinders the whole move: nodes without a connection, and the replication of keyspaces.
+/// Finds what hinders the whole move, as nodes without a connection, or a keyspace, as its replication.
 pub(crate) fn of_cluster(
     topology: &Topology,
     tables: &[Arc<Table>],
@@ -242,7 +276,19 @@ pub(crate) fn of_cluster(
             },
             (None, None) => continue,
         };
-        replication_words(&report.nodes.clone(), (name, &replication, &way), (&topology.local_dc, report));
+        let mut of_keyspace = PlanReport::default();
+        replication_words(&report.nodes, (name, &replication, &way), (&topology.local_dc, &mut of_keyspace));
+        report.notes.extend(of_keyspace.notes);
+        if !topology.keyspaces.contains_key(name) {
+            // What the order says is wrong.
+            report.problems.extend(of_keyspace.problems);
+            continue;
+        }
+        let of_tables = tables.iter().filter(|table| *table.keyspace == *name);
+        for table in of_tables.filter(|_| !of_keyspace.problems.is_empty()) {
+            let reasons = report.left_out.entry(format!("{name}.{}", table.name)).or_default();
+            reasons.extend(of_keyspace.problems.iter().cloned());
+        }
     }
 }
 
@@ -367,6 +413,8 @@ fn bytes_of(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use helenus_model::schema::{Column, ColumnKind, ColumnMask, Index, IndexKind, SAI_CLASS, TableId};
+    use helenus_model::types::UserType;
 
     #[test]
     fn replications_that_cannot_be_are_problems_and_those_without_reserve_are_notes() {
@@ -416,6 +464,59 @@ mod tests {
             assert_eq!(note.is_some(), is_told, "{version} {mode:?}");
             let is_right = |note: String| note.contains("ks.b (600000000 s)") && !note.contains("ks.a");
             assert!(note.is_none_or(is_right));
+        }
+    }
+
+    #[test]
+    fn what_came_with_version_5_is_found_at_any_depth_for_a_target_before_it_alone() {
+        let vector = || CqlType::Vector { element: Arc::new(CqlType::Float), dimension: 3 };
+        let udt = |ty| {
+            let fields = vec![("f".into(), ty)];
+            CqlType::Udt(Arc::new(UserType { keyspace: "ks".into(), name: "u".into(), fields, frozen: true }))
+        };
+        let vectors = [
+            vector(),
+            CqlType::List { element: Arc::new(vector()), frozen: false },
+            CqlType::Map { key: Arc::new(CqlType::Int), value: Arc::new(vector()), frozen: true },
+            CqlType::Tuple([CqlType::Int, vector()].into()),
+            udt(CqlType::Set { element: Arc::new(vector()), frozen: true }),
+        ];
+        for (ty, is_one) in vectors.into_iter().map(|ty| (ty, true)).chain([(udt(CqlType::Int), false)]) {
+            let columns = [
+                Column::new("k", ColumnKind::PartitionKey, CqlType::Int),
+                Column::new("v", ColumnKind::Regular, ty),
+            ];
+            let mut table = Table::new(("ks", "t"), TableId(Default::default()), columns);
+            for release in ["3.11.10", "4.1.4", "5.0-rc1", "5.0.9", "6.0"] {
+                let found = newer_words(&table, release);
+                assert_eq!(
+                    found.len(),
+                    usize::from(is_one && !release.starts_with(['5', '6'])),
+                    "{release}: {found:?}"
+                );
+            }
+            let mask = ColumnMask {
+                keyspace: "system".into(),
+                function: "mask_default".into(),
+                arguments: Vec::new(),
+            };
+            table.masks = [("k".into(), mask)].into();
+            for (kind, class) in [(IndexKind::Custom, SAI_CLASS), (IndexKind::Composites, "")] {
+                let options = [("class_name".to_owned(), class.to_owned())].into();
+                let index = Index { name: "i".into(), id: TableId(Default::default()), kind, options };
+                table.indexes.insert("i".into(), Arc::new(index));
+                let found = newer_words(&table, "4.1.4");
+                assert_eq!(
+                    found.len(),
+                    usize::from(is_one) + 1 + usize::from(!class.is_empty()),
+                    "{found:?}"
+                );
+                assert!(
+                    found.iter().all(|reason| reason.contains("4.1.4") && reason.contains("5.0")),
+                    "{found:?}"
+                );
+                assert!(newer_words(&table, "5.0.9").is_empty());
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::error::MoveError;
 use crate::estimate::Sizes;
 use crate::messages::{MoveOrder, PlanReport, PlannedTable};
 use crate::obstacles;
+use crate::problems::texts_for;
 use crate::roles;
 use crate::schema;
 use crate::source::list_columns;
@@ -28,19 +29,30 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Tables that a note names one by one.
 const NAMED: usize = 5;
 /// Settings of the target that are shown.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 23] = [
+    "alter_table_enabled",
     "batch_size_fail_threshold",
     "cdc_enabled",
     "column_value_size_fail_threshold",
+    "columns_per_table_fail_threshold",
     "commitlog_segment_size",
     "compact_tables_enabled",
     "counter_write_request_timeout",
+    "drop_truncate_table_enabled",
     "dynamic_data_masking_enabled",
+    "fields_per_udt_fail_threshold",
     "items_per_collection_fail_threshold",
     "max_mutation_size",
     "native_transport_max_message_size",
     "native_transport_timeout",
+    "secondary_indexes_enabled",
+    "secondary_indexes_per_table_fail_threshold",
+    "sai_vector_term_size_fail_threshold",
     "storage_compatibility_mode",
+    "table_properties_disallowed",
+    "tables_fail_threshold",
+    "user_timestamps_enabled",
+    "vector_dimensions_fail_threshold",
 ];
 
 /// The tables that an order names.
@@ -117,30 +129,12 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
     report.limits = settings(&cluster).await;
     (report.clock_ahead_ms, _) = clock(&cluster, database).await?;
     clock_words(&mut report);
-    let full_name = |table: &Table| format!("{}.{}", table.keyspace, table.name);
     report.left_out = obstacles::of_tables(&cluster, database, &tables, &report.limits).await?;
     obstacles::of_cluster(&topology, &tables, order, &mut report);
     let goes = |table: &&Arc<Table>| !report.left_out.contains_key(&full_name(table));
     let mut tables: Vec<Arc<Table>> = tables.iter().filter(goes).cloned().collect();
-    let names: Vec<_> =
-        tables.iter().map(|table| (table.keyspace.to_string(), table.name.to_string())).collect();
-    let wanted = schema::statements(&cluster, (&database.schema(), &names), order).await?;
-    report.to_make = wanted.to_run;
-    report.to_make.extend(wanted.drops);
-    for problem in wanted.problems {
-        // What is about one table hinders that table alone.
-        let mut names = tables.iter().map(|table| full_name(table));
-        match names.find(|name| problem.starts_with(&format!("{name}: "))) {
-            Some(name) => {
-                let reason = problem.get(name.len() + 2..).unwrap_or_default().to_owned();
-                report.left_out.entry(name).or_default().push(reason);
-            }
-            None => report.problems.push(problem),
-        }
-    }
-    report.notes.extend(wanted.notes);
-    let goes = |table: &Arc<Table>| !report.left_out.contains_key(&full_name(table));
-    tables.retain(goes);
+    let names = schema_words((&cluster, database), &mut tables, order, &mut report).await?;
+    guardrail_words(order, &mut report);
     if tables.is_empty() {
         let reasons = report.left_out.iter();
         let lines = reasons.flat_map(|(name, reasons)| reasons.iter().map(move |of| format!("{name}: {of}")));
@@ -158,9 +152,73 @@ pub(crate) async fn plan(backend: &Arc<LocalBackend>, order: &MoveOrder) -> Resu
     Ok(report)
 }
 
+/// What is made at the target. Tables that it cannot take are left out, with their reasons. Returns the names of those that go.
+async fn schema_words(
+    (cluster, database): (&Cluster, &Database),
+    tables: &mut Vec<Arc<Table>>,
+    order: &MoveOrder,
+    report: &mut PlanReport,
+) -> Result<Vec<(String, String)>, MoveError> {
+    let schema = database.schema();
+    loop {
+        let of_table = |table: &Arc<Table>| (table.keyspace.to_string(), table.name.to_string());
+        let names: Vec<_> = tables.iter().map(of_table).collect();
+        let wanted = schema::statements(cluster, (&schema, &names), order).await?;
+        for problem in &wanted.problems {
+            for table in tables.iter().filter(|table| problem.concerns(table)) {
+                report.left_out.entry(full_name(table)).or_default().push(problem.reason(table));
+            }
+        }
+        tables.retain(|table| !report.left_out.contains_key(&full_name(table)));
+        // Without the others the target is given less.
+        if tables.len() == names.len() {
+            report.to_make = wanted.to_run;
+            report.to_make.extend(wanted.drops);
+            report.notes.extend(wanted.notes);
+            let only_there = texts_for(&wanted.only_there, tables.iter().map(|table| &**table)).into_iter();
+            report.notes.extend(only_there.map(|text| format!("{text}; a cut needs --rollback-within 0")));
+            return Ok(names);
+        }
+    }
+}
+
+fn full_name(table: &Table) -> String {
+    format!("{}.{}", table.keyspace, table.name)
+}
+
+/// Guardrails of the target that a move meets, unless its role is a superuser (`ClientState.isOrdinaryUser`). Without logins there are none.
+fn guardrail_words(order: &MoveOrder, report: &mut PlanReport) {
+    if order.login.is_none() {
+        return;
+    }
+    let value = |name: &str| report.limits.get(name).map(String::as_str).unwrap_or_default();
+    let mut found = Vec::new();
+    for (name, what) in [
+        ("user_timestamps_enabled", "every write of the move, which has its time"),
+        ("drop_truncate_table_enabled", "a TRUNCATE"),
+        ("alter_table_enabled", "columns and options that are altered here"),
+        ("secondary_indexes_enabled", "indexes"),
+    ] {
+        if value(name) == "false" {
+            found.push(format!("{what} ({name} = false)"));
+        }
+    }
+    let disallowed = value("table_properties_disallowed").trim_matches(['[', ']']);
+    if !disallowed.is_empty() {
+        found.push(format!("options of tables (table_properties_disallowed = {disallowed})"));
+    }
+    if !found.is_empty() {
+        report.notes.push(format!(
+            "the target refuses to roles that are no superusers: {}. The role of --username must be one, or change these settings there while \
+             the move runs",
+            found.join(", ")
+        ));
+    }
+}
+
 /// The topology, once each node of the local data center is connected or has failed to be: those after the first are connected while others
 /// are used already.
-async fn once_connected(cluster: &Cluster) -> Arc<Topology> {
+pub(crate) async fn once_connected(cluster: &Cluster) -> Arc<Topology> {
     let until = tokio::time::Instant::now() + CONNECTING;
     loop {
         let topology = cluster.topology();

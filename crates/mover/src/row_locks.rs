@@ -64,6 +64,47 @@ struct Places {
     used: HashMap<Place, (Arc<RwLock<()>>, usize)>,
     /// Those whose last holder does not know what its request has done: until when it may be run.
     doubts: HashMap<Place, Instant>,
+    /// Doubts that were looked at one by one, for tests.
+    #[cfg(test)]
+    looks: usize,
+}
+
+impl Places {
+    /// Until when a request may be run that concerns a place: of what is within it, and of the partition around it, because a deletion of
+    /// that concerns its rows. Those who share a table write what has timestamps.
+    fn doubt(&mut self, place: &Place) -> Option<Instant> {
+        let of_partition = match place {
+            Place::Row(table, name) => self.doubts.get(&Place::Partition(*table, name.key.clone())).copied(),
+            Place::Table(_) | Place::Partition(..) => None,
+        };
+        let within = match place {
+            Place::Row(..) => self.doubts.get(place).copied(),
+            Place::Table(_) | Place::Partition(..) => {
+                #[cfg(test)]
+                {
+                    self.looks += self.doubts.len();
+                }
+                self.doubts.iter().filter(|(of, _)| place.covers(of)).map(|(_, until)| *until).max()
+            }
+        };
+        within.max(of_partition)
+    }
+
+    /// Ends the doubts of a place and of what is within it.
+    fn end_doubts(&mut self, place: &Place) {
+        match place {
+            Place::Row(..) => {
+                self.doubts.remove(place);
+            }
+            Place::Table(_) | Place::Partition(..) => {
+                #[cfg(test)]
+                {
+                    self.looks += self.doubts.len();
+                }
+                self.doubts.retain(|of, _| !place.covers(of));
+            }
+        }
+    }
 }
 
 /// A lock, until it is dropped.
@@ -139,13 +180,7 @@ impl RowLocks {
         held.push(self.hold(&place, is_shared).await);
         // The innermost is released first.
         held.reverse();
-        let doubt = {
-            let places = self.0.lock();
-            // A deletion of the partition concerns its rows. Those who share a table write what has timestamps.
-            let concerns =
-                |of: &Place| place.covers(of) || (matches!(of, Place::Partition(..)) && of.covers(&place));
-            places.doubts.iter().filter(|(of, _)| concerns(of)).map(|(_, until)| *until).max()
-        };
+        let doubt = self.0.lock().doubt(&place);
         RowLock { locks: self.clone(), place, is_shared, doubt, in_flight: None, _held: held }
     }
 
@@ -180,7 +215,7 @@ impl RowLock {
     pub(crate) fn done(mut self) {
         self.in_flight = None;
         if !self.is_shared {
-            self.locks.0.lock().doubts.retain(|of, _| !self.place.covers(of));
+            self.locks.0.lock().end_doubts(&self.place);
         }
     }
 }

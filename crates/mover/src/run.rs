@@ -3,28 +3,33 @@
 //! A table that cannot go on stops by itself, with its reason in the state; the others go on.
 
 use crate::back_fill;
-use crate::carry::{carry_table, follow};
+use crate::carry::{carry_table, follow, missing};
 use crate::changes::has_same_columns;
 use crate::context::{Context, begin_anew, keep_from};
 use crate::definitions;
 use crate::error::MoveError;
 use crate::forms;
-use crate::messages::MoveOrder;
+use crate::plan::once_connected;
+use crate::problems::texts_for;
 use crate::roles;
-use crate::schema;
 use crate::source::list_columns;
 use crate::tail;
-use crate::target::{SETTLE, TableTarget};
+use crate::target::{AGREEMENT, SETTLE, TableTarget};
 use helenus_cluster::ClusterError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_engine::{ChangesError, Error};
-use helenus_model::schema::{Schema, Table};
+use helenus_model::schema::Table;
 use helenus_model::types::quote_identifier;
 use helenus_wire::native::{Consistency, ErrorCode};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// The pause before a table is looked at again whose nodes did not agree on a schema.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// The pause before work is tried again for which there was no thread.
 const NO_THREAD: Duration = Duration::from_secs(1);
@@ -37,13 +42,13 @@ const LOG_LOSSES: u32 = 3;
 /// # Errors
 /// The move is stopped; the disk failed. Troubles of single tables are in the state, others in `Context::reason`.
 pub(crate) async fn run(context: Arc<Context>) -> Result<(), MoveError> {
-    make_schema(&context).await?;
+    let late = make_schema(&context).await?;
     let tables = context.state.lock().tables.len();
     let mut follower = JoinSet::new();
     follower.spawn(follow(Arc::clone(&context)));
     let mut tasks = JoinSet::new();
     for at in 0..tables {
-        tasks.spawn(table(Arc::clone(&context), at));
+        tasks.spawn(table(Arc::clone(&context), at, !late.contains(&at)));
     }
     while let Some(done) = tasks.join_next().await {
         done.map_err(|error| MoveError::Internal(error.to_string()))?;
@@ -51,26 +56,34 @@ pub(crate) async fn run(context: Arc<Context>) -> Result<(), MoveError> {
     Ok(())
 }
 
-/// Makes what the target does not have, table by table, then the roles. A table that cannot be made stops alone.
-async fn make_schema(context: &Context) -> Result<(), MoveError> {
+/// Makes what the target does not have, table by table, then the roles. A table that cannot be made stops alone. Returns those that are not
+/// made yet, because the nodes do not agree on a schema: the others do not wait for them.
+async fn make_schema(context: &Context) -> Result<BTreeSet<usize>, MoveError> {
     let (order, has_schema, tables) = {
         let state = context.state.lock();
         (state.order.clone(), state.has_schema, state.tables.len())
     };
-    // What a former run has made is not at every node yet: a node that does not have it would be taken for a target that has lost it.
-    context.agree().await?;
+    // A node that is not connected yet is not asked whether it agrees with the others.
+    let cluster = &context.target.cluster;
+    context.target.unless_stopped(async { Ok(once_connected(cluster).await) }).await?;
+    let mut late = BTreeSet::new();
     for at in 0..tables {
-        match make_table(context, at).await {
+        match make_table(context, at, late.is_empty()).await {
             Ok(()) => {}
             Err(error @ (MoveError::Stopped | MoveError::State { .. })) => return Err(error),
+            Err(error) if is_disagreement(&error) => {
+                note_late(context, at, &error);
+                late.insert(at);
+            }
             Err(error) => {
                 context.with_table(at, |table| table.stopped = Some(error.to_string()));
                 context.save()?;
             }
         }
+        context.made.store(at + 1, Ordering::Relaxed);
     }
     if has_schema {
-        return Ok(());
+        return Ok(late);
     }
     if order.roles {
         match roles::send(context).await {
@@ -81,12 +94,28 @@ async fn make_schema(context: &Context) -> Result<(), MoveError> {
         }
     }
     context.state.lock().has_schema = true;
-    context.save()
+    context.save()?;
+    Ok(late)
+}
+
+/// Whether a table waits for the nodes to agree on a schema.
+fn is_disagreement(error: &MoveError) -> bool {
+    matches!(error, MoveError::Target(ClusterError::NoAgreement { .. }))
+}
+
+/// Tells that a table waits for that.
+fn note_late(context: &Context, at: usize, error: &MoveError) {
+    let name = context.with_table(at, |table| table.full_name()).unwrap_or_default();
+    *context.target.last_error.lock() = Some(format!("{name}: {error}; it is tried again"));
 }
 
 /// Makes a table at the target, with its keyspace, types and indexes, unless it is there; then it is compared. What the target has lost is
-/// sent anew.
-async fn make_table(context: &Context, at: usize) -> Result<(), MoveError> {
+/// sent anew. A table that is not there needs nodes that agree on a schema, which are waited for as long as `Context::agree_in_time` does.
+/// `waits`: otherwise it is known that they do not agree.
+///
+/// # Errors
+/// `ClusterError::NoAgreement`, which passes; the table cannot be made; the move stops; the disk failed.
+async fn make_table(context: &Context, at: usize, waits: bool) -> Result<(), MoveError> {
     let found = context.with_table(at, |table| {
         (table.keyspace.clone(), table.table.clone(), table.target_id.clone(), table.position.is_some())
     });
@@ -98,8 +127,19 @@ async fn make_table(context: &Context, at: usize) -> Result<(), MoveError> {
     };
     let names = [(keyspace.clone(), name.clone())];
     {
-        let _alone = context.defining.lock().await;
+        let mut alone = context.defining.lock().await;
         let mut wanted = missing(context, (&schema, &names), &order).await?;
+        if wanted.present.is_empty() {
+            if !waits {
+                return Err(ClusterError::NoAgreement { after: AGREEMENT }.into());
+            }
+            // A node that is behind with the schema must not be taken for a target that has lost the table, or never had it.
+            drop(alone);
+            context.agree_in_time().await?;
+            alone = context.defining.lock().await;
+            wanted = missing(context, (&schema, &names), &order).await?;
+        }
+        let _alone = alone;
         let is_there = !wanted.present.is_empty();
         // Before it is made: a crash in between would leave it without its rows.
         if !is_there && has_position {
@@ -116,8 +156,9 @@ async fn make_table(context: &Context, at: usize) -> Result<(), MoveError> {
         let drops_columns = is_there && !has_position && !had_rows;
         let mut refused = None;
         loop {
-            if !wanted.problems.is_empty() {
-                return Err(MoveError::Table(wanted.problems.join("; ")));
+            let problems = texts_for(&wanted.problems, [&**table].into_iter());
+            if !problems.is_empty() {
+                return Err(MoveError::Table(problems.join("; ")));
             }
             if drops_columns {
                 wanted.to_run.append(&mut wanted.drops);
@@ -126,41 +167,69 @@ async fn make_table(context: &Context, at: usize) -> Result<(), MoveError> {
                 Err(MoveError::Table(reason)) if refused.is_none() => {
                     // A statement whose answer was lost is refused when it is repeated, although it is done: then it is not wanted any more.
                     refused = Some(reason);
+                    context.agree_in_time().await?;
                     wanted = missing(context, (&schema, &names), &order).await?;
                 }
                 Err(error) => return Err(error),
                 Ok(()) => break,
             }
         }
-        let mut retry = context.target.retry();
-        let there = loop {
-            let there = definitions::there(&context.target.cluster, (&keyspace, Some(&name))).await;
-            if let Some(there) = retry.answer(there.map_err(MoveError::from)).await? {
-                break there;
-            }
-        };
-        let of_target = there.get(&name);
-        let id = of_target.map(|table| table.id.clone());
-        if is_there && has_position && known_id.is_some() && known_id != id {
+        let mut of_target = definition(context, &keyspace, &name).await?;
+        if of_target.is_none() {
+            // Another node was asked, which is behind with the schema.
+            context.agree_in_time().await?;
+            of_target = definition(context, &keyspace, &name).await?;
+        }
+        let id = of_target.as_ref().map(|table| table.id.clone());
+        // What no node tells is not compared.
+        let is_another = id.is_some() && known_id != id;
+        if is_there && has_position && known_id.is_some() && is_another {
             // It was dropped there and made again.
             begin_anew(context, at);
         }
         context.with_table(at, |state| {
             state.had_rows &= is_there;
-            if !is_there || known_id != id {
+            if !is_there || is_another {
                 // What another table had taken.
                 state.defined.clear();
             }
             if let Some(of_target) = of_target.filter(|_| !is_there) {
-                state.defined = definitions::made(of_keyspace, table, of_target);
+                state.defined = definitions::made(of_keyspace, table, &of_target);
             }
-            state.target_id = id;
+            if id.is_some() || !is_there {
+                state.target_id = id;
+            }
         });
         context.save()?;
     }
     let mut retry = context.target.retry();
-    while retry.answer(carry_table(context, at).await).await?.is_none() {}
-    Ok(())
+    loop {
+        match context.target.unless_stopped(carry_table(context, at)).await {
+            // `follow` goes on with it.
+            Err(error) if is_disagreement(&error) => return Ok(()),
+            carried => {
+                if retry.answer(carried).await?.is_some() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// The definition of a table at the target, if the node that is asked has it.
+async fn definition(
+    context: &Context,
+    keyspace: &str,
+    name: &str,
+) -> Result<Option<definitions::TargetTable>, MoveError> {
+    let (target, mut retry) = (&context.target, context.target.retry_of_reads());
+    loop {
+        let asked = async { Ok(definitions::there(&target.cluster, (keyspace, Some(name))).await?) };
+        let there = target.unless_stopped(asked).await;
+        if let Some(mut there) = retry.answer(there).await? {
+            return Ok(there.remove(name));
+        }
+    }
 }
 
 /// Runs the statements that make a table.
@@ -170,7 +239,8 @@ async fn make_table(context: &Context, at: usize) -> Result<(), MoveError> {
 async fn run_all(context: &Context, statements: &[String]) -> Result<(), MoveError> {
     for statement in statements {
         match context.target.run(statement, Consistency::LocalQuorum).await {
-            Ok(()) => context.agree().await?,
+            // If they do not agree in time, the table is looked at once more.
+            Ok(()) => context.agree_in_time().await?,
             Err(MoveError::Target(error)) if is_index(statement) && error.server().is_some() => {
                 // The table goes without it, which is told as a difference.
                 *context.target.last_error.lock() = Some(refusal(&error, statement));
@@ -190,7 +260,7 @@ fn is_index(statement: &str) -> bool {
 async fn has_rows(context: &Context, names: &[(String, String)]) -> Result<bool, MoveError> {
     let Some((keyspace, table)) = names.first() else { return Ok(false) };
     let text = format!("SELECT * FROM {}.{} LIMIT 1", quote_identifier(keyspace), quote_identifier(table));
-    let mut retry = context.target.retry();
+    let mut retry = context.target.retry_of_reads();
     loop {
         let answer = context.target.cluster.query(&text, &[], Consistency::LocalQuorum).await;
         let has_rows = match answer.and_then(|answer| Ok(answer.rows()?.iter().next().is_some())) {
@@ -200,21 +270,6 @@ async fn has_rows(context: &Context, names: &[(String, String)]) -> Result<bool,
         };
         if let Some(has_rows) = retry.answer(has_rows.map_err(MoveError::from)).await? {
             return Ok(has_rows);
-        }
-    }
-}
-
-/// What the target does not have (`schema::missing`), once it answers.
-async fn missing(
-    context: &Context,
-    (schema, names): (&Schema, &[(String, String)]),
-    order: &MoveOrder,
-) -> Result<schema::Wanted, MoveError> {
-    let mut retry = context.target.retry();
-    loop {
-        let wanted = schema::missing(&context.target.cluster, (schema, names), order).await;
-        if let Some(wanted) = retry.answer(wanted).await? {
-            return Ok(wanted);
         }
     }
 }
@@ -229,13 +284,14 @@ fn refusal(error: &ClusterError, statement: &str) -> String {
 }
 
 /// Follows a table until the move stops or the table cannot go on.
-async fn table(context: Arc<Context>, at: usize) {
+/// `is_made`: the target has it.
+async fn table(context: Arc<Context>, at: usize, mut is_made: bool) {
     loop {
         let is_stopped = context.with_table(at, |table| table.stopped.is_some()).unwrap_or(true);
         if is_stopped || context.target.is_stopped() {
             return;
         }
-        match pass(&context, at).await {
+        match pass(&context, at, &mut is_made).await {
             Ok(()) => {}
             Err(error) => {
                 if !goes_on(&context, at, error).await {
@@ -258,6 +314,10 @@ async fn goes_on(context: &Context, at: usize, error: MoveError) -> bool {
             context.with_table(at, |table| table.stopped = reason);
             let _ = context.save();
             !is_stopped
+        }
+        error if is_disagreement(&error) => {
+            note_late(context, at, &error);
+            context.target.pause(AGAIN).await.is_ok()
         }
         MoveError::NoThread => {
             // Requests under way were left.
@@ -288,15 +348,16 @@ fn lost_log(context: &Context, at: usize) -> Option<String> {
     }
     let kept = context.database().changes().kept_limits();
     Some(format!(
-        "{losses} times one after the other, sending its rows took longer than its changes are kept in the log here. Keep more of the log:          cdc_total_space, now {} MiB, and cdc_retention, now {} s, in the configuration of this server, which is read at its start. Or send          faster (start with a greater --ranges, --rows-per-second or --target-p99), or fewer tables at a time (--tables). Then helenus move \
-         resume sends the table once more",
+        "{losses} times one after the other, sending its rows took longer than its changes are kept in the log here. Keep more of the log: \
+         cdc_total_space, now {} MiB, and cdc_retention, now {} s, in the configuration of this server, which is read at its start; then helenus \
+         move resume sends the table once more. Or send faster: helenus move resume with a greater --ranges, --rows-per-second or --target-p99",
         kept.bytes >> 20,
         kept.age_s
     ))
 }
 
 /// The back-fill of a table, unless it is done, and its tail. Returns when the rows are to be read anew.
-async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
+async fn pass(context: &Arc<Context>, at: usize, is_made: &mut bool) -> Result<(), MoveError> {
     let (keyspace, name, id) = context
         .with_table(at, |table| (table.keyspace.clone(), table.table.clone(), table.id.clone()))
         .ok_or(MoveError::Stopped)?;
@@ -315,7 +376,11 @@ async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
         });
         begin_anew(context, at);
         context.save()?;
-        make_table(context, at).await?;
+        *is_made = false;
+    }
+    if !*is_made {
+        make_table(context, at, true).await?;
+        *is_made = true;
     }
     let table = watch(context, at, table)?;
     let target = TableTarget::new(&table, &as_there(context, &table).await?);
@@ -334,11 +399,11 @@ async fn pass(context: &Arc<Context>, at: usize) -> Result<(), MoveError> {
 
 /// The table with the form that it has at the target.
 async fn as_there(context: &Context, table: &Arc<Table>) -> Result<Arc<Table>, MoveError> {
-    let mut retry = context.target.retry();
+    let (target, mut retry) = (&context.target, context.target.retry_of_reads());
     loop {
-        match forms::as_there(&context.target.cluster, table).await {
-            Ok(found) => return Ok(found),
-            Err(error) => retry.after(error).await?,
+        let asked = async { Ok(forms::as_there(&target.cluster, table).await?) };
+        if let Some(found) = retry.answer(target.unless_stopped(asked).await).await? {
+            return Ok(found);
         }
     }
 }
@@ -346,6 +411,11 @@ async fn as_there(context: &Context, table: &Arc<Table>) -> Result<Arc<Table>, M
 /// Before a table is sent anew, because changes were missed: a deletion or a TRUNCATE may have been among them, and rows that are not here
 /// any more cannot be told. So all that the move has sent goes. Rows that the target had before the move stay, and a cut asks for a comparison.
 async fn clear(context: &Context, at: usize, table: &Table) -> Result<(), MoveError> {
+    if context.with_table(at, |state| state.truncates).unwrap_or(false) {
+        // One of the run before, which would take away what is sent now.
+        context.target.settle().await?;
+        context.with_table(at, |state| state.truncates = false);
+    }
     let found = context.with_table(at, |state| (state.is_anew, state.had_rows)).ok_or(MoveError::Stopped)?;
     match found {
         // Additions and elements of lists of the former run that are under way are waited for: both would be there twice.
@@ -354,7 +424,7 @@ async fn clear(context: &Context, at: usize, table: &Table) -> Result<(), MoveEr
         }
         (false, _) => return Ok(()),
         // Counters are added up, so nobody else may have written any there.
-        (true, had_rows) if table.is_counter() || !had_rows => context.truncate(table).await?,
+        (true, had_rows) if table.is_counter() || !had_rows => context.truncate(at, table).await?,
         (true, _) => {}
     }
     context.with_table(at, |state| state.is_anew = false);

@@ -3,12 +3,14 @@
 //! They are those of DESCRIBE, without what the target may not know: `cdc` (its nodes may refuse it) and options that are newer
 //! than it. What is there already must have the same columns, with the same masks.
 
+use crate::attempts::ask;
 use crate::definitions::{self, Both, TargetTable};
 use crate::error::MoveError;
 use crate::forms;
 use crate::masks::{self, Masks};
 use crate::messages::MoveOrder;
 use crate::obstacles::of_map;
+use crate::problems::{Problem, Scope};
 use crate::versions::{is_known, major_minor};
 use helenus_cluster::{Cluster, ClusterError, Replication};
 use helenus_cql::LocalBackend;
@@ -33,11 +35,11 @@ pub(crate) struct Wanted {
     /// Tables that are at the target already.
     pub(crate) present: Vec<Arc<Table>>,
     /// Why tables cannot be made or written.
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
     /// What is otherwise than at the source.
     pub(crate) notes: Vec<String>,
     /// Columns and fields that the target alone has: a move leaves them, and a rollback would lose their values.
-    pub(crate) only_there: Vec<String>,
+    pub(crate) only_there: Vec<Problem>,
 }
 
 /// A column at the target.
@@ -67,12 +69,17 @@ pub(crate) async fn statements(
         let (Some((_, there, masked)), Some(keyspace)) = (&of_keyspace, schema.keyspaces.get(name)) else {
             continue;
         };
-        wanted.problems.extend(masks::differences(table, masked));
+        let of_masks = masks::differences(table, masked).into_iter();
+        wanted.problems.extend(of_masks.map(|text| Problem::of_table(table, text)));
         let Some(there) = there.get(&*table.name) else { continue };
         let carried = definitions::Items::new();
         let both = Both { keyspace, table, there, masks: &Masks::new(), carried: &carried };
-        let of_definition = differences_of(&both, table);
-        wanted.to_run.extend(of_definition);
+        for statement in differences_of(&both, table) {
+            // Each table of a keyspace asks for what is of the keyspace.
+            if !wanted.to_run.contains(&statement) {
+                wanted.to_run.push(statement);
+            }
+        }
     }
     Ok(wanted)
 }
@@ -118,9 +125,10 @@ pub(crate) async fn missing(
         for (table, definition) in present {
             match there.get(&*table) {
                 Some(found) => {
-                    wanted.problems.extend(differences(&definition, found));
+                    let problem = |text: String| Problem::of_table(&definition, text);
+                    wanted.problems.extend(differences(&definition, found).into_iter().map(problem));
                     wanted.drops.extend(drops(&definition, found));
-                    wanted.only_there.extend(only_there(&definition, found));
+                    wanted.only_there.extend(only_there(&definition, found).into_iter().map(problem));
                     wanted.present.push(definition);
                 }
                 None => {
@@ -132,8 +140,7 @@ pub(crate) async fn missing(
         }
         let mut alters = Vec::new();
         for (ty, fields) in of_move.types.iter().filter_map(|(name, ty)| Some((ty, types.get(&**name)?))) {
-            let of_type = format!("{}.{}", quote_identifier(&of_move.name), quote_identifier(&ty.name));
-            compare_fields((&of_type, &ty.fields), fields, (&mut alters, &mut wanted));
+            compare_fields((&of_move.name, &ty.name, &ty.fields), fields, (&mut alters, &mut wanted));
         }
         of_move.types.retain(|name, _| !types.contains_key(&**name));
         let text = LocalBackend::schema_text(&[&of_move]);
@@ -143,12 +150,15 @@ pub(crate) async fn missing(
         let (types, others): (Vec<_>, Vec<_>) = statements.partition(|text| text.starts_with("CREATE TYPE"));
         // An added field may be of a type that is made.
         wanted.to_run.extend(types.into_iter().chain(alters).chain(others));
-        if version < (5, 0) && of_move.tables.values().any(|table| is_unified(table)) {
-            wanted.problems.push(format!(
-                "keyspace {name}: the target's version has no UnifiedCompactionStrategy; ALTER its tables here to another \
-                 compaction, or make them at the target first"
-            ));
-        }
+        let unified = of_move.tables.values().filter(|table| version < (5, 0) && is_unified(table));
+        wanted.problems.extend(unified.map(|table| {
+            let text = format!(
+                "{name}.{}: the target's version has no UnifiedCompactionStrategy; ALTER TABLE here WITH another compaction, or make the \
+                 table at the target first",
+                table.name
+            );
+            Problem::of_table(table, text)
+        }));
     }
     Ok(wanted)
 }
@@ -190,7 +200,7 @@ fn keyspace_text(cluster: &Cluster, keyspace: &Keyspace, order: &MoveOrder) -> S
 /// Whether a keyspace is at the target.
 async fn has_keyspace(cluster: &Cluster, name: &str) -> Result<bool, ClusterError> {
     let text = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let answer = cluster.query(text, &[Value::Bytes(name.as_bytes())], Consistency::One).await?;
+    let answer = ask(cluster, text, &[Value::Bytes(name.as_bytes())], Consistency::One).await?;
     Ok(answer.rows()?.iter().next().is_some())
 }
 
@@ -205,7 +215,7 @@ async fn columns(
     );
     let names = [Some(keyspace), only].into_iter().flatten();
     let names: Vec<Value<'_>> = names.map(|name| Value::Bytes(name.as_bytes())).collect();
-    let answer = cluster.query(&text, &names, Consistency::One).await?;
+    let answer = ask(cluster, &text, &names, Consistency::One).await?;
     let mut tables: BTreeMap<String, BTreeMap<String, TargetColumn>> = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;
@@ -225,7 +235,7 @@ pub(crate) async fn types(
     keyspace: &str,
 ) -> Result<BTreeMap<String, Fields>, ClusterError> {
     let text = "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = ?";
-    let answer = cluster.query(text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
+    let answer = ask(cluster, text, &[Value::Bytes(keyspace.as_bytes())], Consistency::One).await?;
     let mut types = BTreeMap::new();
     for row in answer.rows()?.iter() {
         let row = row?;
@@ -252,10 +262,12 @@ pub(crate) fn shown(fields: &Fields) -> String {
 /// Compares the fields of a user type, whose values are stored by position: one side's must begin with the other's. Those that were added
 /// here are added there.
 fn compare_fields(
-    (name, here): (&str, &[(Arc<str>, CqlType)]),
+    (keyspace, name, here): (&str, &str, &[(Arc<str>, CqlType)]),
     there: &Fields,
     (alters, wanted): (&mut Vec<String>, &mut Wanted),
 ) {
+    let of = Scope::Type(keyspace.to_owned(), name.to_owned());
+    let name = format!("{}.{}", quote_identifier(keyspace), quote_identifier(name));
     let of_here = fields(here);
     if let Some(added) = of_here.strip_prefix(&there[..]) {
         let add = |(field, ty): &(String, String)| {
@@ -263,17 +275,21 @@ fn compare_fields(
         };
         alters.extend(added.iter().map(add));
     } else if let Some(added) = there.strip_prefix(&of_here[..]) {
-        let line = |(field, _): &(String, String)| {
-            format!("the type {name} has a field {field} at the target alone, and its values would be lost")
+        let problem = |(field, _): &(String, String)| {
+            let text = format!(
+                "the type {name} has a field {field} at the target alone, and its values would be lost"
+            );
+            Problem { of: of.clone(), text }
         };
-        wanted.only_there.extend(added.iter().map(line));
+        wanted.only_there.extend(added.iter().map(problem));
     } else {
-        wanted.problems.push(format!(
+        let text = format!(
             "the type {name} is ({}) here and ({}) at the target, and values are stored by the positions of fields: drop what uses it \
              there, and the type",
             shown(&of_here),
             shown(there)
-        ));
+        );
+        wanted.problems.push(Problem { of, text });
     }
 }
 
@@ -358,7 +374,7 @@ mod tests {
         let compared = |here: &[&str], there: &[&str]| {
             let there: Fields = there.iter().map(|name| ((*name).to_owned(), "int".to_owned())).collect();
             let (mut alters, mut wanted) = (Vec::new(), Wanted::default());
-            compare_fields(("ks.t", &fields(here)), &there, (&mut alters, &mut wanted));
+            compare_fields(("ks", "t", &fields(here)), &there, (&mut alters, &mut wanted));
             (alters, wanted.only_there.len(), wanted.problems.len())
         };
         assert_eq!(compared(&["a", "b"], &["a", "b"]), (vec![], 0, 0));

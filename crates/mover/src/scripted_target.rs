@@ -23,6 +23,7 @@ use helenus_wire::native::{
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -111,7 +112,9 @@ impl ScriptedMove {
             defining: tokio::sync::Mutex::default(),
             differences: Mutex::default(),
             reason: Arc::default(),
+            made: AtomicUsize::default(),
             saved: Mutex::new(tokio::time::Instant::now()),
+            repairs: Default::default(),
         });
         ScriptedMove { context, stop, order, folder }
     }

@@ -132,6 +132,12 @@ pub(crate) struct TableState {
     pub(crate) defined: Items,
     /// Why it has stopped.
     pub(crate) stopped: Option<String>,
+    /// Whether a rollback has left it out: the target has rows that are nowhere else, and it is stopped until somebody says that they may go.
+    #[serde(default)]
+    pub(crate) left_out: bool,
+    /// Whether a TRUNCATE of the table may be under way at the target.
+    #[serde(default)]
+    pub(crate) truncates: bool,
 }
 
 impl TableState {
@@ -157,7 +163,27 @@ impl TableState {
             had_rows: false,
             defined: Items::new(),
             stopped: None,
+            left_out: false,
+            truncates: false,
         }
+    }
+
+    /// Lets a table that has stopped go on. `is_anew`: it is truncated at the target and sent anew. One that a rollback has left out goes on
+    /// only so. Returns whether it had stopped.
+    pub(crate) fn resume(&mut self, is_anew: bool) -> bool {
+        if is_anew {
+            self.begin_anew();
+            (self.had_rows, self.left_out) = (false, false);
+        }
+        self.ask_for_indexes();
+        if self.left_out {
+            return false;
+        }
+        let had_stopped = self.stopped.take().is_some();
+        if had_stopped {
+            self.log_losses = 0;
+        }
+        had_stopped
     }
 
     /// Whether changes were missed since both sides were last found equal.
@@ -277,6 +303,21 @@ impl StateFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_that_a_rollback_has_left_out_goes_on_only_if_it_is_sent_anew() {
+        let table = Table::new(("ks", "t"), helenus_model::schema::TableId(Default::default()), []);
+        let stopped = Some("left out".to_owned());
+        let table = TableState { stopped, left_out: true, had_rows: true, ..TableState::new(&table, 64) };
+        let mut plainly = table.clone();
+        assert!(!plainly.resume(false) && plainly.stopped.is_some() && plainly.left_out);
+        let mut anew = table.clone();
+        assert!(anew.resume(true) && anew.stopped.is_none() && anew.is_anew);
+        assert!(!anew.had_rows && !anew.left_out);
+        let mut other = TableState { left_out: false, ..table };
+        assert!(other.resume(false) && other.stopped.is_none() && !other.is_anew);
+        assert!(!other.resume(false));
+    }
 
     #[test]
     fn a_state_is_read_back_as_it_was_written_and_a_damaged_one_says_what_to_do() {

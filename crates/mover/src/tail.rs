@@ -60,7 +60,7 @@ pub(crate) async fn run(
                 context.drain.answer(at, question);
                 wait(context, &mut questions).await;
             }
-            Then::Truncate => context.truncate(target.table()).await?,
+            Then::Truncate => context.truncate(at, target.table()).await?,
             Then::DeleteCounters(key, writes) => {
                 for write in &writes {
                     counters::delete(context, target, (&key, write)).await?;
@@ -149,12 +149,7 @@ async fn send(
     }
     for batch in page.batches {
         let context = Arc::clone(context);
-        requests.spawn(async move {
-            let turn = context.target.pace.turn(batch.rows).await;
-            let done = context.target.send(&batch).await;
-            drop(turn);
-            done
-        });
+        requests.spawn(async move { context.target.send(&batch).await });
     }
     // Lists come after the deletions of the page, which may be of their rows.
     finish(&mut requests).await?;

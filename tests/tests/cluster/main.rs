@@ -16,6 +16,7 @@ mod missed_events;
 mod move_counters;
 mod move_cut;
 mod move_data;
+mod move_vectors;
 mod moving;
 mod ring;
 mod rpc;
@@ -29,8 +30,9 @@ use ring::Ring;
 
 type Part = (&'static str, fn(&Ring));
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     ("move_data", move_data::passes),
+    ("move_vectors", move_vectors::passes),
     ("verify_and_pull", verify_and_pull::passes),
     ("move_counters", move_counters::passes),
     ("move_cut", move_cut::passes),

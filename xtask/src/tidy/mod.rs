@@ -8,6 +8,7 @@
 //! - `modules`: the top-level modules of a crate use each other in one direction only.
 //! - `parameters`: a tuple is no way round the limit of parameters.
 //! - `paths`: what the documents point at exists.
+//! - `prints`: nothing panics because a reader of the output is gone; texts have no runs of blanks.
 
 mod arrows;
 mod files;
@@ -16,6 +17,7 @@ mod manifest;
 mod modules;
 mod parameters;
 mod paths;
+mod prints;
 mod source;
 mod tokens;
 
@@ -40,6 +42,7 @@ pub fn run() -> Result<(), String> {
     breaches.extend(modules::check(&root, &sources)?);
     breaches.extend(parameters::check(&sources));
     breaches.extend(paths::check(&root, &sources));
+    breaches.extend(prints::check(&sources));
     if breaches.is_empty() {
         println!("tidy: ok, {} files, {}", sources.len(), in_seconds(begin.elapsed()));
         return Ok(());

@@ -85,10 +85,10 @@ pub fn run(host: &Host, command: &CertCommand) -> Result<()> {
         write(host, &path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
-    println!("{}: {}", directory.display(), names.join(", "));
+    say!("{}: {}", directory.display(), names.join(", "))?;
     let at = |name: &str| directory.join(name).display().to_string();
-    println!("helenus serve --tls-cert {} --tls-client-ca {}", at("server.pem"), at("ca.pem"));
-    println!("openssl s_client -connect 127.0.0.1:9042 -CAfile {} -cert {}", at("ca.pem"), at("client.pem"));
+    say!("helenus serve --tls-cert {} --tls-client-ca {}", at("server.pem"), at("ca.pem"))?;
+    say!("openssl s_client -connect 127.0.0.1:9042 -CAfile {} -cert {}", at("ca.pem"), at("client.pem"))?;
     Ok(())
 }
 

@@ -19,8 +19,8 @@ const EXAMPLES: &str = "Examples:
   helenus changes shop.orders --consumer billing --ack 5f0c2a91-0000000300001a2b-000001
   helenus changes --consumers
 
-The table needs cdc = true (ALTER TABLE shop.orders WITH cdc = true). From a running server when one answers at --data or
---socket, else from the directory itself. Every event has a position; reading on from it misses nothing and repeats nothing,
+The table needs cdc = true (ALTER TABLE shop.orders WITH cdc = true). From the running server that answers at --data or
+--socket; with --offline from the directory itself where none does. Every event has a position; reading on from it misses nothing and repeats nothing,
 across restarts and crashes. The log is kept for named consumers, up to cdc_total_space and cdc_retention.";
 
 /// Events of a request.
@@ -62,6 +62,9 @@ pub struct ChangesCommand {
     /// A JSON object a line
     #[arg(long)]
     json: bool,
+    /// Where no server runs, read the directory itself; no server can start on it meanwhile
+    #[arg(long)]
+    offline: bool,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -71,7 +74,15 @@ pub struct ChangesCommand {
 /// # Errors
 /// A table that is not watched, a position that is not kept any more; failures of the server.
 pub fn run(host: &Host, command: &ChangesCommand) -> Result<()> {
-    let target = command.at.find_existing(host)?;
+    let target = match (command.at.find_server(host)?, command.offline) {
+        (Some(socket), _) => Target::Server(socket),
+        (None, true) => command.at.find_existing(host)?,
+        // A consumer that asks again and again would hold the directory just when a server is to start on it.
+        (None, false) => bail!(
+            "no server runs on {}; --offline reads the directory itself, and no server can start on it meanwhile",
+            command.at.data().display()
+        ),
+    };
     let done = run_on(&target, command);
     if let Target::Directory(opened) = &target {
         opened.database.close()?;

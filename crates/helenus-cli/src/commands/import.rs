@@ -107,7 +107,7 @@ pub fn run(host: &Host, command: &ImportCommand) -> Result<()> {
         Target::Directory(opened) => {
             if !command.json {
                 let how = if command.dry_run { "checking only, for" } else { "importing into" };
-                eprintln!("no server answers: {how} {} itself", command.at.data().display());
+                note!("no server answers: {how} {} itself", command.at.data().display());
             }
             let done = on_directory(host, &opened.backend, &order);
             let closed = opened.close(done.is_err());

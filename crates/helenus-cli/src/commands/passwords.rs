@@ -95,7 +95,7 @@ impl LoginOptions {
 
 /// Warns that others can read a password on the command line.
 pub fn warn_of_command_line() {
-    eprintln!(
+    note!(
         "WARNING: other users of this machine see a password on the command line in the list of processes; use --password-file \
          or {VARIABLE}"
     );

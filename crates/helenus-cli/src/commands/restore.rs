@@ -95,7 +95,7 @@ pub fn run(host: &Host, command: &RestoreCommand) -> Result<()> {
         Target::Directory(opened) => {
             if !command.json {
                 let how = if command.dry_run { "checking only, for" } else { "restoring into" };
-                eprintln!("no server answers: {how} {} itself", command.at.data().display());
+                note!("no server answers: {how} {} itself", command.at.data().display());
             }
             let progress = ImportProgress::default();
             // What a dry run unpacks goes to the folder of temporary files.

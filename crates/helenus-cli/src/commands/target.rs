@@ -89,18 +89,23 @@ impl TargetOptions {
     /// # Errors
     /// The given socket does not answer; the directory cannot be opened.
     pub fn find(&self, host: &Host) -> Result<Target> {
+        match self.answering()? {
+            Some(socket) => Ok(Target::Server(socket)),
+            None => self.open(host),
+        }
+    }
+
+    /// The socket of the server that answers; `None` if none answers for the directory.
+    fn answering(&self) -> Result<Option<PathBuf>> {
         if let Some(address) = &self.host {
-            return Ok(Target::Server(only_server(Some(address))?.socket));
+            return Ok(Some(only_server(Some(address))?.socket));
         }
         if let Some(socket) = &self.socket {
             ask(socket, &AdminRequest::Status)?;
-            return Ok(Target::Server(socket.clone()));
+            return Ok(Some(socket.clone()));
         }
         let socket = socket_for_data(self.data());
-        if ask(&socket, &AdminRequest::Status).is_ok() {
-            return Ok(Target::Server(socket));
-        }
-        self.open(host)
+        Ok(ask(&socket, &AdminRequest::Status).is_ok().then_some(socket))
     }
 
     /// As `find`, for a command that only reads a database: a directory without a database is refused, instead of being
@@ -109,18 +114,30 @@ impl TargetOptions {
     /// # Errors
     /// Those of `find`; a directory without a database.
     pub fn find_existing(&self, host: &Host) -> Result<Target> {
+        match self.find_server(host)? {
+            Some(socket) => Ok(Target::Server(socket)),
+            None => self.open(host),
+        }
+    }
+
+    /// The same for a command that needs a server: `None` if there is a database and no server answers. The directory is not opened, because
+    /// a server that starts at this moment would find it locked.
+    ///
+    /// # Errors
+    /// Those of `find_existing`.
+    pub fn find_server(&self, host: &Host) -> Result<Option<PathBuf>> {
         let is_none = self.socket.is_none()
             && self.host.is_none()
             && !host.disk.exists(&self.data().join("helenus.lock"))
             && ask(&socket_for_data(self.data()), &AdminRequest::Status).is_err();
         if is_none && self.data.is_none() {
             let found = only_server(None).with_context(|| format!("{}: no database is here", DATA))?;
-            return Ok(Target::Server(found.socket));
+            return Ok(Some(found.socket));
         }
         if is_none {
             bail!("{}: no database is here, and no server answers", self.data().display());
         }
-        self.find(host)
+        self.answering()
     }
 
     /// As `find`, for a dry run: a directory is opened without writing to it, and without being made.

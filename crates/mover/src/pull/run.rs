@@ -7,7 +7,7 @@ use super::schema;
 use crate::error::MoveError;
 use crate::forms;
 use crate::remote::{LocalWriter, Remote, RemoteTable, SeenRow, last, new_row, portions, read_local};
-use crate::target::options;
+use crate::target::{options, unless_stopped};
 use crate::threads::Threads;
 use helenus_cluster::Cluster;
 use helenus_cql::LocalBackend;
@@ -60,13 +60,15 @@ pub(super) async fn pull(
 ) -> Result<(), MoveError> {
     let mut options = options(&order.cluster)?;
     options.driver_name = "helenus pull".to_owned();
-    let cluster = Cluster::connect(options).await?;
+    let connecting = async { Ok(Cluster::connect(options).await?) };
+    let cluster = unless_stopped(stop.clone(), connecting).await?;
     if !cluster.topology().partitioner.ends_with("Murmur3Partitioner") {
         return Err(MoveError::Table(
             "the cluster needs Murmur3Partitioner, to be read by tokens".to_owned(),
         ));
     }
-    let names = schema::tables(&cluster, &order.cluster.what).await?;
+    let named = schema::tables(&cluster, &order.cluster.what);
+    let names = unless_stopped(stop.clone(), named).await?;
     if names.len() > 1 && (!order.partitions.is_empty() || order.condition.is_some()) {
         return Err(MoveError::Table(
             "--partitions and --where need one table; pull one after the other".to_owned(),
@@ -80,8 +82,10 @@ pub(super) async fn pull(
     let mut made = Vec::new();
     let mut failed: Vec<(String, MoveError)> = Vec::new();
     for name in &names {
-        match schema::make(&cluster, backend, name, &mut notes).await {
+        let making = schema::make(&cluster, backend, name, &mut notes);
+        match unless_stopped(stop.clone(), making).await {
             Ok(table) => made.push(table),
+            Err(error @ MoveError::Stopped) => return Err(error),
             Err(error) => failed.push((format!("{}.{}", name.0, name.1), error)),
         }
     }
@@ -91,7 +95,8 @@ pub(super) async fn pull(
     let threads = Threads::new(backend.database().host());
     let mut jobs = Vec::new();
     for (place, table) in made.iter().enumerate() {
-        let as_there = forms::as_there(&cluster, table).await?;
+        let form = async { Ok(forms::as_there(&cluster, table).await?) };
+        let as_there = unless_stopped(stop.clone(), form).await?;
         let of_remote = RemoteTable::new(table, &as_there, &cluster);
         let name = format!("{}.{}", table.keyspace, table.name);
         let without_times = of_remote.texts.without_times();
@@ -108,7 +113,7 @@ pub(super) async fn pull(
                  STORAGE there shows them"
             ));
         }
-        let of_table = parts(&remote, &of_remote, order).await?;
+        let of_table = unless_stopped(stop.clone(), parts(&remote, &of_remote, order)).await?;
         let shown = PulledTable { table: name, parts: of_table.len(), ..PulledTable::default() };
         report.lock().tables.push(shown);
         let masks = masks.remove(&place).unwrap_or_default();

@@ -3,15 +3,16 @@
 //! A keyspace gets one copy here. What is here already stays as it is; a table that is must have the same columns.
 
 use super::layout::{self, ColumnRow};
+use crate::attempts::ask;
 use crate::error::MoveError;
 use crate::forms;
 use crate::schema::{Fields, fields, shown, types};
-use helenus_cluster::Cluster;
+use helenus_cluster::{Cluster, ClusterError};
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Backend, Identity, NoRows, Outcome, Request};
 use helenus_model::schema::{ColumnKind, Table};
 use helenus_model::types::quote_identifier;
-use helenus_wire::native::{Consistency, Value};
+use helenus_wire::native::{Consistency, ErrorCode, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -110,10 +111,10 @@ async fn columns(cluster: &Cluster, keyspace: &str, name: &str) -> Result<Vec<Co
     let text = "SELECT column_name, kind, type, clustering_order, position FROM system_schema.columns WHERE keyspace_name = ? AND \
                 table_name = ?";
     let values = [Value::Bytes(keyspace.as_bytes()), Value::Bytes(name.as_bytes())];
-    let answer = cluster.query(text, &values, Consistency::LocalOne).await?;
+    let answer = ask(cluster, text, &values, Consistency::LocalOne).await?;
     let mut found = Vec::new();
     for row in answer.rows()?.iter() {
-        let row = row.map_err(helenus_cluster::ClusterError::from)?;
+        let row = row.map_err(ClusterError::from)?;
         let cells: Vec<&[u8]> = row.cells().map(Option::unwrap_or_default).collect();
         let [name, kind, ty, order, position] = cells[..] else { continue };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -131,22 +132,28 @@ async fn columns(cluster: &Cluster, keyspace: &str, name: &str) -> Result<Vec<Co
 
 /// Kind, name and text of what DESCRIBE answers.
 async fn describe(cluster: &Cluster, what: &str) -> Result<Vec<(String, String, String)>, MoveError> {
-    let rows = texts(cluster, &format!("DESCRIBE {what}"), &[]).await.map_err(|error| {
-        MoveError::Table(format!(
+    let rows = texts(cluster, &format!("DESCRIBE {what}"), &[]).await.map_err(|error| match &error {
+        MoveError::Target(of) if is_not_understood(of) => MoveError::Table(format!(
             "{error}; the cluster ({}) does not describe its schema (Cassandra does since 4.0): make the tables here first",
             cluster.topology().oldest_release()
-        ))
+        )),
+        _ => error,
     })?;
     let part = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
     Ok(rows.iter().map(|row| (part(row, 1), part(row, 2), part(row, 3))).collect())
 }
 
+/// Whether a node has no such statement.
+fn is_not_understood(error: &ClusterError) -> bool {
+    error.is_invalid() || error.server().is_some_and(|error| error.detail.code() == ErrorCode::Syntax)
+}
+
 /// The rows of a query as texts.
 async fn texts(cluster: &Cluster, text: &str, values: &[Value<'_>]) -> Result<Vec<Vec<String>>, MoveError> {
-    let answer = cluster.query(text, values, Consistency::LocalOne).await?;
+    let answer = ask(cluster, text, values, Consistency::LocalOne).await?;
     let mut found = Vec::new();
     for row in answer.rows()?.iter() {
-        let row = row.map_err(helenus_cluster::ClusterError::from)?;
+        let row = row.map_err(ClusterError::from)?;
         let text = |cell: Option<&[u8]>| String::from_utf8_lossy(cell.unwrap_or_default()).into_owned();
         found.push(row.cells().map(text).collect());
     }

@@ -93,14 +93,16 @@ async fn lost_checks(context: &Context, here: &Roles, login: Option<&str>) -> Re
     });
     if backend.checks_permissions() && !there::checks_permissions(cluster, login).await? {
         lost.push(format!(
-            "this server checks permissions and the target is not known to: after the cut each role could read and drop everything there. Set              authorizer: CassandraAuthorizer at its nodes, and GRANT there what the roles need.{to_see}"
+            "this server checks permissions and the target is not known to: after the cut each role could read and drop everything there. Set \
+             authorizer: CassandraAuthorizer at its nodes, and GRANT there what the roles need.{to_see}"
         ));
     }
     let limited = here.iter().filter(|(_, role)| !role.datacenters.is_empty()).map(|(name, _)| name.as_str());
     let limited: Vec<&str> = limited.collect();
     if backend.limits_datacenters() && !limited.is_empty() && !there::limits_datacenters(cluster).await? {
         lost.push(format!(
-            "roles are limited to data centers here, and the target is not known to limit them: {}. Set network_authorizer:              CassandraNetworkAuthorizer at its nodes, or ALTER ROLE .. WITH ACCESS TO ALL DATACENTERS here.{to_see}",
+            "roles are limited to data centers here, and the target is not known to limit them: {}. Set network_authorizer: \
+             CassandraNetworkAuthorizer at its nodes, or ALTER ROLE .. WITH ACCESS TO ALL DATACENTERS here.{to_see}",
             limited.join(", ")
         ));
     }

@@ -43,7 +43,7 @@ pub(super) async fn read(cluster: &Cluster) -> Result<Roles, MoveError> {
 /// The error, with what to do if the role may not.
 fn refused(error: ClusterError) -> MoveError {
     match error.server().map(|error| error.detail.code()) {
-        Some(ErrorCode::Unauthorized) => MoveError::Refused(vec![format!(
+        Some(ErrorCode::Unauthorized) if !error.may_repeat(true) => MoveError::Refused(vec![format!(
             "{error}; to move roles, give the login of a superuser of the target (--username)"
         )]),
         _ => error.into(),
@@ -85,7 +85,9 @@ pub(crate) async fn setting(cluster: &Cluster, name: &str) -> Vec<(SocketAddr, S
 }
 
 fn is_forbidden(error: &ClusterError) -> bool {
-    error.server().is_some_and(|error| error.detail.code() == ErrorCode::Unauthorized)
+    let code = error.server().map(|error| error.detail.code());
+    // A node that could not read permissions has not refused.
+    code == Some(ErrorCode::Unauthorized) && !error.may_repeat(true)
 }
 
 /// As `ask`, at this node.

@@ -82,6 +82,23 @@ async fn a_holder_that_is_dropped_leaves_its_row_in_doubt_until_another_has_ende
     assert_eq!(doubt(1, 1).await, None);
 }
 
+#[tokio::test]
+async fn a_lock_of_a_row_looks_at_its_own_doubts_alone() {
+    let locks = RowLocks::default();
+    for row in 0..100 {
+        locks.row(of_tests(), &name(1, row)).await.in_flight(Some(SETTLE));
+    }
+    assert_eq!(locks.0.lock().doubts.len(), 100);
+    for row in 0..100 {
+        let lock = locks.row(of_tests(), &name(1, row)).await;
+        assert!(lock.doubt().is_some());
+        lock.done();
+        assert!(locks.row(of_tests(), &name(2, row)).await.doubt().is_none());
+    }
+    let places = locks.0.lock();
+    assert_eq!((places.doubts.len(), places.looks), (0, 0));
+}
+
 /// A node with one counter.
 fn counts(sum: Arc<Mutex<i64>>) -> impl FnMut(&Asked) -> Option<Answer> + Send {
     move |asked| {

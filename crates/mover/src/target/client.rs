@@ -34,7 +34,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// or after `counter_write_request_timeout` (5 s) on its way to the leader.
 pub(crate) const SETTLE: Duration = Duration::from_secs(17);
 /// The same for TRUNCATE, which has `truncate_request_timeout` (60 s).
-const SETTLE_TRUNCATE: Duration = Duration::from_secs(72);
+pub(crate) const SETTLE_TRUNCATE: Duration = Duration::from_secs(72);
 
 /// How long a request that failed so may still be run there, if an unanswered one may be for `settle`; `None`: it is not run any more.
 pub(crate) fn may_be_run(error: &ClusterError, settle: Duration) -> Option<Duration> {
@@ -168,6 +168,8 @@ fn password_in(file: &str) -> Result<String, MoveError> {
 pub(crate) struct Retry<'t> {
     target: &'t Target,
     pause: Duration,
+    /// Whether what is tried only reads: nothing of it is in doubt.
+    is_read: bool,
     /// Whether a node has refused it as invalid.
     was_refused: bool,
 }
@@ -193,10 +195,21 @@ impl Retry<'_> {
         match self.may_pass(&error).await? {
             true => self.wait(&error).await,
             false => {
-                self.target.note(&error);
+                self.note(&error);
                 Err(error.into())
             }
         }
+    }
+
+    /// The same after the failure of a read, which leaves nothing in doubt.
+    ///
+    /// # Errors
+    /// As `after`.
+    pub(crate) async fn after_read(&mut self, error: ClusterError) -> Result<(), MoveError> {
+        let is_read = std::mem::replace(&mut self.is_read, true);
+        let waited = self.after(error).await;
+        self.is_read = is_read;
+        waited
     }
 
     /// Waits after a failure that may pass.
@@ -204,11 +217,18 @@ impl Retry<'_> {
     /// # Errors
     /// The move stops.
     async fn wait(&mut self, error: &ClusterError) -> Result<(), MoveError> {
-        self.target.note(error);
+        self.note(error);
         self.target.repeated.fetch_add(1, Ordering::Relaxed);
         self.target.pause(self.pause).await?;
         self.pause = (self.pause * 2).min(PAUSES.1);
         Ok(())
+    }
+
+    fn note(&self, error: &ClusterError) {
+        match self.is_read {
+            true => *self.target.last_error.lock() = Some(error.to_string()),
+            false => self.target.note(error),
+        }
     }
 
     /// Whether trying again may help after a failure. A node that is behind with the schema, as one that was down while a table was made,
@@ -266,24 +286,29 @@ impl Target {
     }
 
     /// Sends a batch until the target has acknowledged it: in parts, one after the other, if it is too large for a frame. A part that was
-    /// acknowledged is not sent again.
+    /// acknowledged is not sent again. Each attempt takes a turn of the pace.
     ///
     /// # Errors
     /// The move stops; an error of the target that does not pass.
     pub(crate) async fn send(&self, batch: &Batch) -> Result<(), MoveError> {
+        let mut rows = batch.rows;
         for part in batch.parts() {
-            self.send_part(part.as_ref().unwrap_or(batch)).await?;
+            self.send_part(part.as_ref().unwrap_or(batch), std::mem::take(&mut rows)).await?;
         }
         Ok(())
     }
 
-    async fn send_part(&self, batch: &Batch) -> Result<(), MoveError> {
+    /// `rows`: those that the pace counts.
+    async fn send_part(&self, batch: &Batch, mut rows: u64) -> Result<(), MoveError> {
         let (mut retry, mut failures) = (self.retry(), 0);
         loop {
+            // A turn is not kept through the pauses: batches whose replicas are down would keep all of them from the others.
+            let turn = self.pace.turn(std::mem::take(&mut rows)).await;
             let sent = match self.node_of(batch) {
                 Ok(node) => self.try_send_at(&node, batch).await,
                 Err(error) => Err(error),
             };
+            drop(turn);
             let error = match sent {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
@@ -310,7 +335,7 @@ impl Target {
             alone.writes.push(write.clone());
             alone.count(0);
             let (mut retry, mut failures) = (self.retry(), 0);
-            while let Err(found) = self.try_send(&alone).await {
+            while let Err(found) = self.try_in_turn(&alone).await {
                 failures = if is_failure(&found) { failures + 1 } else { 0 };
                 if failures < FAILURES_ALONE && retry.may_pass(&found).await? {
                     retry.wait(&found).await?;
@@ -329,9 +354,19 @@ impl Target {
         Ok(())
     }
 
+    async fn try_in_turn(&self, batch: &Batch) -> Result<(), ClusterError> {
+        let _turn = self.pace.turn(0).await;
+        self.try_send(batch).await
+    }
+
     /// The pauses between the attempts of one thing.
     pub(crate) fn retry(&self) -> Retry<'_> {
-        Retry { target: self, pause: PAUSES.0, was_refused: false }
+        Retry { target: self, pause: PAUSES.0, is_read: false, was_refused: false }
+    }
+
+    /// The same for something that only reads.
+    pub(crate) fn retry_of_reads(&self) -> Retry<'_> {
+        Retry { is_read: true, ..self.retry() }
     }
 
     /// Notes a failure: for the status, and because what failed may still be run.
@@ -347,18 +382,17 @@ impl Target {
         *doubt_until = until.max(*doubt_until);
     }
 
-    /// Waits until no request that has failed can be run any more: one that is run after a TRUNCATE would bring its rows back.
+    /// Waits until no request that has failed by now can be run any more: one that is run after a TRUNCATE would bring its rows back.
     ///
     /// # Errors
     /// The move stops.
     pub(crate) async fn settle(&self) -> Result<(), MoveError> {
-        loop {
-            let now = tokio::time::Instant::now();
-            let until = *self.doubt_until.lock();
-            match until.filter(|until| *until > now) {
-                Some(until) => self.pause(until.duration_since(now)).await?,
-                None => return Ok(()),
-            }
+        let now = tokio::time::Instant::now();
+        // What fails from now on is of other tables, whose failures must not hold this one back.
+        let until = *self.doubt_until.lock();
+        match until.filter(|until| *until > now) {
+            Some(until) => self.pause(until.duration_since(now)).await,
+            None => Ok(()),
         }
     }
 
@@ -497,7 +531,11 @@ impl Target {
     }
 }
 
-async fn unless_stopped<T>(
+/// Does this unless `stop` becomes true first.
+///
+/// # Errors
+/// `Stopped`; those of `work`.
+pub(crate) async fn unless_stopped<T>(
     mut stop: watch::Receiver<bool>,
     work: impl Future<Output = Result<T, MoveError>>,
 ) -> Result<T, MoveError> {
@@ -508,3 +546,6 @@ async fn unless_stopped<T>(
         done = work => done,
     }
 }
+
+#[cfg(test)]
+mod tests;

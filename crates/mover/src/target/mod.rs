@@ -7,6 +7,8 @@ mod pace;
 mod refused;
 
 pub(crate) use batch::Batch;
-pub(crate) use client::{AGREEMENT, SETTLE, TableTarget, Target, may_be_run};
+pub(crate) use client::{
+    AGREEMENT, SETTLE, SETTLE_TRUNCATE, TableTarget, Target, may_be_run, unless_stopped,
+};
 pub use client::{options, options_for_clients};
 pub(crate) use refused::of_row;

@@ -125,6 +125,28 @@ impl Pace {
         state.latencies.clear();
     }
 
+    /// What keeps the move from sending faster, with the option that ends it; `None` if nothing does.
+    pub(crate) fn bound(&self) -> Option<String> {
+        let state = self.state.lock();
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        if allowed < IN_FLIGHT.0 && state.p99 > self.p99_bound {
+            return Some(format!(
+                "the target answers in {:.0} ms (99th percentile), which is more than --target-p99 {}, so at most {allowed} requests are in \
+                 flight: helenus move resume --target-p99 with a greater one sends more",
+                state.p99.as_secs_f64() * 1e3,
+                self.p99_bound.as_millis()
+            ));
+        }
+        let is_at_limit = state.next > tokio::time::Instant::now();
+        (self.rows_per_second > 0 && is_at_limit).then(|| {
+            format!(
+                "the move sends the {} rows a second that --rows-per-second allows: helenus move resume --rows-per-second with a greater one, \
+                 or 0, sends more",
+                self.rows_per_second
+            )
+        })
+    }
+
     /// Rows a second, the 99th percentile and the requests in flight at most, by the last look.
     pub(crate) fn seen(&self) -> (u64, Duration, usize) {
         let state = self.state.lock();
@@ -159,6 +181,27 @@ mod tests {
         }
         let more = tokio::time::timeout(Duration::from_secs(1), pace.turn(1)).await;
         assert!(more.is_err(), "one more than allowed is in flight");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_bounds_the_pace_is_told_with_its_option_while_it_does() {
+        for (rows_per_second, latency_ms, idle, option) in [
+            (0, 50, Duration::ZERO, "--target-p99 20"),
+            (1_000, 50, Duration::ZERO, "--target-p99 20"),
+            (1_000, 5, Duration::ZERO, "--rows-per-second allows"),
+            (1_000, 5, Duration::from_secs(1), ""),
+            (0, 5, Duration::ZERO, ""),
+        ] {
+            let pace = Pace::new(rows_per_second, 20);
+            for _ in 0..6 {
+                tokio::time::advance(LOOK).await;
+                pace.note(Duration::from_millis(latency_ms), true);
+            }
+            drop(pace.turn(100).await);
+            tokio::time::advance(idle).await;
+            let text = pace.bound().unwrap_or_default();
+            assert!(text.contains(option) && text.is_empty() == option.is_empty(), "{option:?}: {text}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

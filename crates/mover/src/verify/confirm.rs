@@ -6,6 +6,7 @@ use super::repair::repair;
 use crate::error::MoveError;
 use crate::remote::{Difference, SeenRow, compare, difference_words, key_words, read_local};
 use crate::source::RowName;
+use crate::target::unless_stopped;
 use helenus_engine::changes::ChangePosition;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +87,8 @@ fn has_no_cells(seen: &Seen) -> bool {
 /// Sends the rows again, and looks what has become of them.
 async fn mend(job: &Arc<Job>, names: &[RowName]) -> Result<(), MoveError> {
     for names in names.chunk_by(|one, next| one.key == next.key) {
-        repair(job, names).await?;
+        // A counter waits for all replicas, and a node that is down may never come.
+        unless_stopped(job.stopped.clone(), repair(job, names)).await?;
     }
     for names in names.chunks(AT_ONCE) {
         for seen in both(job, names).await? {

@@ -2,14 +2,19 @@
 
 use super::job;
 use crate::carry::{carry, compare};
-use crate::context::Context;
+use crate::context::{Context, Repairing};
 use crate::definitions::Difference;
 use crate::error::MoveError;
 use crate::messages::{VerifiedTable, VerifyOrder, VerifyReport};
+use crate::target::unless_stopped;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+
+/// How long the comparison of definitions may take.
+const DEFINITIONS: Duration = Duration::from_secs(120);
 
 /// A verification that runs, or has ended.
 pub(crate) struct Verification {
@@ -53,14 +58,10 @@ impl Verification {
         let (stop, stopped) = watch::channel(false);
         let verification = Arc::new(Verification { report: Mutex::new(report), stop });
         let (of_task, context, repairs) = (Arc::clone(&verification), Arc::clone(context), order.repairs);
+        let repairing = repairs.then(|| Repairing::begin(&context));
         runtime.spawn(async move {
             let ends = Ends(Arc::clone(&of_task));
-            // Made equal first, where that is under way.
-            let compared = async {
-                carry(&context).await?;
-                compare(&context).await
-            };
-            let (definitions, notes) = match compared.await {
+            let (definitions, notes) = match compared(&context, &stopped).await {
                 Ok(()) => {
                     let found = context.differences.lock().clone();
                     let (seen, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|of| of.is_seen);
@@ -89,7 +90,7 @@ impl Verification {
                 }
             }
             of_task.report.lock().is_running = false;
-            drop(ends);
+            drop((ends, repairing));
         });
         Ok(verification)
     }
@@ -128,6 +129,25 @@ impl Verification {
     }
 }
 
+/// Compares the definitions, which are made equal first where that is under way.
+///
+/// # Errors
+/// They could not be compared in time; the verification was stopped.
+async fn compared(context: &Context, stopped: &watch::Receiver<bool>) -> Result<(), MoveError> {
+    let comparing = async {
+        carry(context).await?;
+        compare(context).await
+    };
+    // Nodes that never agree on a schema would hold it for ever.
+    let in_time = async {
+        tokio::time::timeout(DEFINITIONS, comparing).await.unwrap_or_else(|_| {
+            let text = "they were not read in time, or the target's nodes do not agree on a schema";
+            Err(MoveError::Table(text.to_owned()))
+        })
+    };
+    unless_stopped(stopped.clone(), in_time).await
+}
+
 /// The tables that an order names, with their places in the move.
 fn chosen(context: &Context, order: &VerifyOrder) -> Result<Vec<(usize, VerifiedTable)>, MoveError> {
     let state = context.state.lock();
@@ -155,4 +175,46 @@ fn chosen(context: &Context, order: &VerifyOrder) -> Result<Vec<(usize, Verified
         found.push((at, VerifiedTable { table: table.full_name(), ranges, ..VerifiedTable::default() }));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted_target::ScriptedMove;
+
+    const CREATE: [&str; 2] = [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY)",
+    ];
+
+    #[tokio::test]
+    async fn a_verification_whose_definitions_wait_is_stopped_and_one_that_repairs_is_seen_till_then() {
+        let of = ScriptedMove::new(&CREATE, |_| None).await;
+        of.with_table(|table| table.done = vec![0]);
+        // As another task does while nodes do not agree.
+        let defining = of.context.defining.lock().await;
+        for repairs in [false, true] {
+            let order = VerifyOrder { repairs, ..VerifyOrder::default() };
+            let runtime = Handle::current();
+            let verification = Verification::start(&of.context, &order, &runtime).unwrap();
+            assert_eq!(of.context.is_repaired(), repairs);
+            assert!(verification.report().is_running);
+            verification.stop();
+            while verification.report().is_running || of.context.is_repaired() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(verification.report().reason.as_deref(), Some("it was stopped"));
+        }
+        drop(defining);
+    }
+
+    #[tokio::test]
+    async fn definitions_that_are_not_compared_in_time_are_told() {
+        let of = ScriptedMove::new(&CREATE, |_| None).await;
+        let _defining = of.context.defining.lock().await;
+        tokio::time::pause();
+        let begun = tokio::time::Instant::now();
+        let error = compared(&of.context, &of.stop.subscribe()).await.unwrap_err();
+        assert!(error.to_string().contains("agree on a schema") && begun.elapsed() >= DEFINITIONS, "{error}");
+    }
 }

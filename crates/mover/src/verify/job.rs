@@ -8,7 +8,7 @@ use crate::forms;
 use crate::remote::{Merge, Remote, RemoteTable, TokenRange, Tolerance, compare};
 use crate::rollback::way_back;
 use crate::source::RowName;
-use crate::target::TableTarget;
+use crate::target::{TableTarget, unless_stopped};
 use helenus_model::schema::Table;
 use helenus_wire::native::Consistency;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ pub(super) async fn table(
     let table = context.database().schema().table(&keyspace, &name).cloned();
     let table = table.ok_or_else(|| MoveError::Table(format!("{keyspace}.{name} is not there any more")))?;
     let cluster = &context.target.cluster;
-    let as_there = forms::as_there(cluster, &table).await?;
+    let form = async { Ok(forms::as_there(cluster, &table).await?) };
+    let as_there = unless_stopped(stopped.clone(), form).await?;
     let of_remote = RemoteTable::new(&table, &as_there, cluster);
     let without_times = of_remote.texts.without_times();
     if !without_times.is_empty() {
@@ -77,10 +78,12 @@ pub(super) async fn table(
         );
         verification.with(place, |table| table.note = Some(note));
     }
-    if let Err(reason) = way_back(&context.backend, cluster, &table).await? {
+    let way = way_back(&context.backend, cluster, &table);
+    if let Err(reason) = unless_stopped(stopped.clone(), way).await? {
         verification.with(place, |table| table.no_way_back = Some(reason));
     }
-    let clock_ms = crate::plan::clock(cluster, context.database()).await?.0;
+    let clock = async { Ok(crate::plan::clock(cluster, context.database()).await?) };
+    let clock_ms = unless_stopped(stopped.clone(), clock).await?.0;
     let database = context.database();
     let job = Arc::new(Job {
         context: Arc::clone(context),
@@ -103,11 +106,15 @@ pub(super) async fn table(
             range(&job, TokenRange::of(number, ranges)).await
         });
     }
+    let mut done = Ok(());
     while let Some(ended) = tasks.join_next().await {
-        // The first failure ends the others, which are dropped with the set.
-        ended.map_err(|error| MoveError::Internal(error.to_string()))??;
+        done = ended.map_err(|error| MoveError::Internal(error.to_string())).flatten();
+        if done.is_err() {
+            // The first failure ends the others. They have ended before the verification has: none of them repairs any more.
+            tasks.shutdown().await;
+        }
     }
-    Ok(())
+    done
 }
 
 async fn range(job: &Arc<Job>, range: TokenRange) -> Result<(), MoveError> {

@@ -65,9 +65,7 @@ async fn rows(job: &Arc<Job>, key: PartitionKey, names: &[RowName]) -> Result<Ve
     })?;
     let target = &job.context.target;
     while let Some(batch) = batches.recv().await {
-        let turn = target.pace.turn(batch.rows).await;
         target.send(&batch).await?;
-        drop(turn);
     }
     // A reader that dies sends nothing.
     let died = |_| MoveError::Internal("the reader of a partition has gone before its end".to_owned());
@@ -157,6 +155,12 @@ impl Reader<'_> {
         if self.batch.is_full() { self.flush() } else { Ok(()) }
     }
 
+    /// Ends the reading behind the last wanted row, unless a range tombstone is open that may cover it.
+    fn end_behind(&self, position: &[u8]) -> Result<(), Error> {
+        let is_behind = self.wanted.last().is_none_or(|last| &last[..] < position);
+        if is_behind && !self.open.1 { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     fn fail(&mut self, error: SourceError) -> Error {
         self.failed = Some(error);
         Error::Cancelled
@@ -187,17 +191,29 @@ impl UnfilteredSink for Reader<'_> {
                 if self.wanted.contains(&order) {
                     return self.row(row, false);
                 }
-                // Nothing behind the last wanted row matters.
-                let is_behind = self.wanted.last().is_none_or(|last| *last < order);
-                if is_behind && !self.open.1 { Err(Error::Cancelled) } else { Ok(()) }
+                self.end_behind(&order)
             }
             Unfiltered::Marker(marker) => {
                 let from = self.batch.writes.len();
                 let table = Arc::clone(self.job.target.as_there());
-                self.open.1 = !marker.marker.open.is_live();
+                let position = &marker.marker.key;
+                let is_behind = self.wanted.last().is_none_or(|last| last < position);
+                // A range that begins there concerns no wanted row.
+                self.open.1 = !marker.marker.open.is_live() && !is_behind;
                 let written = self.open.0.marker((&table, &self.key), marker, &mut self.batch.writes);
                 written.map_err(|error| self.fail(error))?;
-                self.appended(from)
+                match self.wanted.first() {
+                    None => Err(Error::Cancelled),
+                    // Nor does one that ends there.
+                    Some(first) if position < first => {
+                        self.batch.writes.truncate(from);
+                        Ok(())
+                    }
+                    Some(_) => {
+                        self.appended(from)?;
+                        self.end_behind(position)
+                    }
+                }
             }
         }
     }

@@ -237,7 +237,8 @@ async fn accept(
             accepted = listener.accept() => accepted,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             _ = expiring.tick() => {
-                let _turn = turn.lock().await;
+                // Who waited here would accept nobody: a request may take as long as a compaction.
+                let Ok(_turn) = turn.try_lock() else { continue };
                 dispatcher.remove_expired_snapshots();
                 dispatcher.record_history();
                 continue;

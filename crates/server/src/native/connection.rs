@@ -157,6 +157,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             match self.requests.output.poll_write(&mut self.stream, context) {
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if self.requests.is_finished() => {
+                    // A halt does not wait until the client closes its end.
+                    self.requests.note_rest(order);
                     return self.linger(context, scratch);
                 }
                 // The client has taken everything, so input and events that waited for that are served: nobody wakes them again.
@@ -217,13 +219,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.requests.in_flight_count() > 0 {
             return false;
         }
-        self.requests.shared.hand_over.note_rest(&self.requests.mailbox, order);
+        self.requests.note_rest(order);
         if order.step() != hand_over::Step::HandOver || self.requests.closing {
             return false;
         }
         let stage = self.requests.session.stage;
         let has_login = self.requests.session.identity.role.is_some();
-        if self.is_in_the_clear() && !has_login && matches!(stage, Stage::Initial | Stage::Ready) {
+        let is_in_the_clear = self.requests.mailbox.facts.lock().session.is_none();
+        if is_in_the_clear && !has_login && matches!(stage, Stage::Initial | Stage::Ready) {
             self.is_handed_over = true;
             return true;
         }
@@ -232,10 +235,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.requests.mailbox.leaving.store(true, Ordering::Release);
         self.requests.mailbox.wake();
         false
-    }
-
-    fn is_in_the_clear(&self) -> bool {
-        self.requests.mailbox.facts.lock().session.is_none()
     }
 
     /// The stream and the state of a connection that goes on elsewhere; `None` if it has ended for good.

@@ -128,6 +128,8 @@ impl NativeServer {
         let until_ns =
             clock.monotonic_ns().saturating_add(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
         let order = shared.hand_over.set(Step::Wait);
+        // A forgotten client with an old password would keep everybody waiting.
+        shared.login_runner.suspend_delays();
         self.wake_all();
         let mut waiting = shared.hand_over.waiting.lock();
         loop {
@@ -151,6 +153,7 @@ impl NativeServer {
     /// Ends the wait: clients are served again.
     pub fn go_on(&self) {
         let _order = self.shared().hand_over.set(Step::Serve);
+        self.shared().login_runner.resume_delays();
         self.wake_all();
     }
 

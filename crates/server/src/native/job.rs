@@ -97,6 +97,8 @@ struct Delayed {
     answers: Vec<(u64, Arc<Mailbox>, Finished)>,
     /// The server stops: nothing waits any more.
     is_over: bool,
+    /// All connections are to come to rest: nothing waits meanwhile.
+    is_suspended: bool,
 }
 
 impl JobRunner {
@@ -138,7 +140,7 @@ impl JobRunner {
             return mailbox.finish(finished);
         }
         let mut delayed = self.delayed.lock();
-        if delayed.is_over {
+        if delayed.is_over || delayed.is_suspended {
             drop(delayed);
             return mailbox.finish(finished);
         }
@@ -162,9 +164,23 @@ impl JobRunner {
 
     /// Leaves all delayed answers for their connections, and delays none from now on.
     pub fn end_delays(&self) {
+        self.send_all(|delayed| delayed.is_over = true);
+    }
+
+    /// The same until `resume_delays`: a request that waits for its answer is in flight.
+    pub fn suspend_delays(&self) {
+        self.send_all(|delayed| delayed.is_suspended = true);
+    }
+
+    /// Delays answers again.
+    pub fn resume_delays(&self) {
+        self.delayed.lock().is_suspended = false;
+    }
+
+    fn send_all(&self, change: impl FnOnce(&mut Delayed)) {
         let answers = {
             let mut delayed = self.delayed.lock();
-            delayed.is_over = true;
+            change(&mut delayed);
             std::mem::take(&mut delayed.answers)
         };
         answers.into_iter().for_each(|(_, mailbox, finished)| mailbox.finish(finished));

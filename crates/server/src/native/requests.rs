@@ -21,6 +21,7 @@ use super::connection::Scratch;
 use super::disk_pool::TOO_MANY_JOBS;
 use super::errors::{log_failed, schema_change, timed_out};
 use super::event_loops::Shared;
+use super::hand_over::Order;
 use super::in_flight::{ConnectionShare, Reservation};
 use super::job::{Finished, Job, LARGE_BODY_BYTES};
 use super::limits::{SMALL_REQUEST_BYTES_MAX, TICK};
@@ -137,6 +138,13 @@ impl Requests {
     /// or several in a segment.
     pub fn in_flight_max(&self) -> usize {
         if self.session.stage == Stage::Authenticating || self.login_runs { 1 } else { IN_FLIGHT_MAX }
+    }
+
+    /// Notes for this order, if the server waits, that no request is in flight.
+    pub fn note_rest(&self, order: Order) {
+        if self.waits {
+            self.shared.hand_over.note_rest(&self.mailbox, order);
+        }
     }
 
     /// Whether the connection is to end and has nothing left to answer.

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use helenus_cql::CqlError;
 use helenus_cql::backend::*;
@@ -31,7 +32,7 @@ pub struct Canned {
     pub disk: Arc<AtomicBool>,
     /// Number of times that the table of `rows` was altered.
     pub altered: AtomicUsize,
-    /// Clients log in; with the token `wrong` they fail. Logins wait for `disk`.
+    /// Clients log in; with the token `wrong` they fail, with `late` too, and their answer waits for an hour. Logins wait for `disk`.
     pub has_logins: AtomicBool,
     /// Number of logins that were checked.
     pub logins: AtomicUsize,
@@ -240,6 +241,10 @@ impl Backend for Canned {
         }
         match proof.token {
             b"wrong" => Err(CqlError::BadCredentials("wrong".into()).into()),
+            b"late" => {
+                let error = CqlError::BadCredentials("late".into());
+                Err(LoginRefused { error, wait: Duration::from_secs(3600) })
+            }
             _ => Ok(Identity::of_role("a")),
         }
     }

@@ -70,6 +70,55 @@ fn a_halt_waits_for_requests_in_flight_and_begins_no_other() {
     }
 }
 
+/// A login that fails is in flight until its answer is sent.
+#[test]
+fn a_halt_waits_for_no_answer_that_is_delayed() {
+    for version in Version::ALL {
+        let server = Server::start();
+        server.canned.has_logins.store(true, Ordering::Release);
+        let begin = |logins: usize| {
+            let mut client = Client::connect(server.address(), version);
+            client.startup(&[]);
+            client.send(&[(1, Request::AuthResponse(Some(b"late")))]);
+            while server.canned.logins.load(Ordering::Acquire) < logins {
+                std::thread::yield_now();
+            }
+            client
+        };
+        // One whose answer waits already.
+        server.canned.disk.store(true, Ordering::Release);
+        let mut client = begin(1);
+        server.native.halt(LONG).expect("nothing is in flight");
+        assert_eq!(client.receive().expect("an answer").error().message, "late");
+        server.native.go_on();
+        // One whose password is checked while all come to rest.
+        server.canned.disk.store(false, Ordering::Release);
+        let mut client = begin(2);
+        std::thread::scope(|scope| {
+            let halting = scope.spawn(|| server.native.halt(LONG));
+            server.canned.disk.store(true, Ordering::Release);
+            assert_eq!(client.receive().expect("an answer").error().message, "late");
+            halting.join().expect("no panic").expect("nothing is in flight");
+        });
+        server.native.go_on();
+        // Those after it wait as before.
+        let client = begin(3);
+        client.socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a socket option");
+        assert!(client.socket.peek(&mut [0]).is_err(), "the answer is not delayed");
+    }
+}
+
+/// A connection that has ended waits until its client ends it too.
+#[test]
+fn a_halt_does_not_wait_for_clients_that_do_not_close_their_end() {
+    let server = Server::start();
+    let mut client = Client::ready(server.address(), Version::V4, &[]);
+    client.raw(&[0x7F; 9]);
+    client.receive().expect("an answer").error();
+    server.native.halt(LONG).expect("nothing is in flight");
+    assert_eq!(server.native.connections_count(), 1, "it has not ended yet");
+}
+
 fn startup(version: Version) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_startup(&[("CQL_VERSION", "3.0.0")], &RequestHead::new(version, 0), &mut bytes).expect("short");

@@ -38,7 +38,7 @@ pub fn status(server: &Server, keyspace: Option<&str>) -> Result<()> {
     // Warnings go to stderr, because scripts parse nodetool's layout on stdout.
     // In a container they are in the log: scripts take any word on stderr for a failure.
     for warning in node.warnings.iter().filter(|_| !server.as_node) {
-        eprintln!("WARNING: {warning}");
+        note!("WARNING: {warning}");
     }
     let mut out = stdout().lock();
     let head = format!("Datacenter: {}", node.datacenter);

@@ -22,10 +22,10 @@ pub fn snapshot(
             of => format!("[{}]", of.iter().map(text).collect::<Vec<_>>().join(", ")),
         };
         let kept = ttl.map_or(String::new(), |(text, _)| format!(", ttl={text}"));
-        println!(
+        say!(
             "Requested creating snapshot(s) for {what} with snapshot name [{name}] and options {{skipFlush={}{kept}}}",
             !flush
-        );
+        )?;
     }
     let request = AdminRequest::Snapshot {
         name: name.to_owned(),
@@ -119,7 +119,7 @@ pub fn clearsnapshot(server: &Server, cleared: &Cleared<'_>, now_ms: i64) -> Res
         let with = name.map_or("[all snapshots]".to_owned(), |name| format!("snapshot name [{name}]"));
         let age = older_than_s.map_or(String::new(), |seconds| format!(" older than {seconds} seconds."));
         let at = before.map_or(String::new(), |(text, _)| format!(" older than timestamp {text}"));
-        println!("Requested clearing snapshot(s) for [{of}] with {with}{age}{at}");
+        say!("Requested clearing snapshot(s) for [{of}] with {with}{age}{at}")?;
     }
     let before_ms = before.map(|(_, ms)| ms).or(older_than_s.map(|seconds| now_ms - seconds * 1000));
     let request = AdminRequest::ClearSnapshots {

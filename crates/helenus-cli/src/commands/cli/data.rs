@@ -11,6 +11,8 @@ use helenus_wire::thrift::{
     IndexExpression, IndexOperator, KeyRange, KeySlice, Method, ReplyBody, SlicePredicate, SliceRange, args,
 };
 
+use std::io;
+
 /// The default limit of columns or rows.
 const LIMIT: i32 = 100;
 /// The maximum number of columns when a whole row is shown.
@@ -84,7 +86,7 @@ impl CliSession {
             consistency_level: self.level,
         };
         self.client.call::<i32>(Method::Insert, |out| asked.write(out))?;
-        println!("Value inserted.");
+        say!("Value inserted.")?;
         Ok(())
     }
 
@@ -98,7 +100,7 @@ impl CliSession {
             consistency_level: self.level,
         };
         self.client.call::<i32>(Method::Add, |out| asked.write(out))?;
-        println!("Value {}", if by < 0 { "decremented." } else { "incremented." });
+        say!("Value {}", if by < 0 { "decremented." } else { "incremented." })?;
         Ok(())
     }
 
@@ -119,7 +121,7 @@ impl CliSession {
             };
             self.client.call::<i32>(Method::Remove, |out| asked.write(out))?;
         }
-        println!("{} removed.", if path.steps.len() == 1 { "row" } else { "cell" });
+        say!("{} removed.", if path.steps.len() == 1 { "row" } else { "cell" })?;
         Ok(())
     }
 
@@ -133,7 +135,7 @@ impl CliSession {
             consistency_level: self.level,
         };
         let count = self.client.call::<i32>(Method::GetCount, |out| asked.write(out))?.unwrap_or_default();
-        println!("{}", counted(count, "cell"));
+        say!("{}", counted(count, "cell"))?;
         Ok(())
     }
 
@@ -152,8 +154,8 @@ impl CliSession {
                 self.client.call::<Vec<ColumnOrSuperColumn<'_>>>(Method::GetSlice, |out| asked.write(out))?;
             let columns = columns.unwrap_or_default();
             let within = found.super_column.is_some();
-            columns.iter().for_each(|column| print(column, &types, within, shown_as.as_ref()));
-            println!("Returned {} results.", columns.len());
+            columns.iter().try_for_each(|column| print(column, &types, within, shown_as.as_ref()))?;
+            say!("Returned {} results.", columns.len())?;
             return Ok(());
         }
         let asked = args::Get {
@@ -162,9 +164,9 @@ impl CliSession {
             consistency_level: self.level,
         };
         match self.client.ask::<ColumnOrSuperColumn<'_>>(Method::Get, |out| asked.write(out))? {
-            ReplyBody::Success(column) => print(&column, &types, true, shown_as.as_ref()),
+            ReplyBody::Success(column) => print(&column, &types, true, shown_as.as_ref())?,
             ReplyBody::Exception(helenus_wire::thrift::Exception::NotFound) => {
-                println!("Value was not found")
+                say!("Value was not found")?;
             }
             ReplyBody::Exception(other) => bail!("{}", crate::commands::client::exception_text(&other)),
             ReplyBody::Failure(text) => bail!("{text}"),
@@ -207,8 +209,7 @@ impl CliSession {
             consistency_level: self.level,
         };
         let rows = self.client.call::<Vec<KeySlice<'_>>>(Method::GetIndexedSlices, |out| asked.write(out))?;
-        print_rows(&rows.unwrap_or_default(), &types);
-        Ok(())
+        Ok(print_rows(&rows.unwrap_or_default(), &types)?)
     }
 
     pub(super) fn list(&mut self, statement: &Statement) -> Result<()> {
@@ -217,10 +218,10 @@ impl CliSession {
         };
         let types = self.types(family)?;
         if limit.is_none() {
-            println!("Using default limit of {LIMIT}");
+            say!("Using default limit of {LIMIT}")?;
         }
         if columns.is_none() {
-            println!("Using default cell limit of {LIMIT}");
+            say!("Using default cell limit of {LIMIT}")?;
         }
         let key = |written: &Option<Written>| match written {
             Some(written) => bytes(written, &types.keys),
@@ -244,43 +245,48 @@ impl CliSession {
         let mut rows = rows.unwrap_or_default();
         // A deleted row may still appear, without columns.
         rows.retain(|row| !row.columns.is_empty());
-        print_rows(&rows, &types);
-        Ok(())
+        Ok(print_rows(&rows, &types)?)
     }
 }
 
-fn print_rows(rows: &[KeySlice<'_>], types: &FamilyTypes) {
+fn print_rows(rows: &[KeySlice<'_>], types: &FamilyTypes) -> io::Result<()> {
     for row in rows {
-        println!("-------------------");
-        println!("RowKey: {}", types.keys.text_of(row.key));
-        row.columns.iter().for_each(|column| print(column, types, false, None));
+        say!("-------------------")?;
+        say!("RowKey: {}", types.keys.text_of(row.key))?;
+        row.columns.iter().try_for_each(|column| print(column, types, false, None))?;
     }
-    println!("\n{} Row{} Returned.", rows.len(), if rows.len() > 1 { "s" } else { "" });
+    say!("\n{} Row{} Returned.", rows.len(), if rows.len() > 1 { "s" } else { "" })
 }
 
 /// Prints a column or super column. With `within`, the answer holds single columns of a super column.
-fn print(found: &ColumnOrSuperColumn<'_>, types: &FamilyTypes, within: bool, shown_as: Option<&Comparator>) {
+fn print(
+    found: &ColumnOrSuperColumn<'_>,
+    types: &FamilyTypes,
+    within: bool,
+    shown_as: Option<&Comparator>,
+) -> io::Result<()> {
     let names = if types.is_super && within { &types.subnames } else { &types.names };
     if let Some(column) = &found.column {
-        println!("=> {}", column_text(column, names, types, shown_as));
+        say!("=> {}", column_text(column, names, types, shown_as))?;
     }
     if let Some(counter) = &found.counter_column {
-        println!("=> (counter={}, value={})", names.text_of(counter.name), counter.value);
+        say!("=> (counter={}, value={})", names.text_of(counter.name), counter.value)?;
     }
     if let Some(of) = &found.super_column {
-        print!("=> (super_column={},", types.names.text_of(of.name));
+        put!("=> (super_column={},", types.names.text_of(of.name))?;
         for column in &of.columns {
-            print!("\n     {}", column_text(column, &types.subnames, types, shown_as));
+            put!("\n     {}", column_text(column, &types.subnames, types, shown_as))?;
         }
-        println!(")");
+        say!(")")?;
     }
     if let Some(of) = &found.counter_super_column {
-        print!("=> (super_column={},", types.names.text_of(of.name));
+        put!("=> (super_column={},", types.names.text_of(of.name))?;
         for counter in &of.columns {
-            print!("\n     (counter={}, value={})", types.subnames.text_of(counter.name), counter.value);
+            put!("\n     (counter={}, value={})", types.subnames.text_of(counter.name), counter.value)?;
         }
-        println!(")");
+        say!(")")?;
     }
+    Ok(())
 }
 
 fn column_text(

@@ -65,7 +65,9 @@ pub fn run(options: &CliOptions) -> Result<()> {
         match done {
             Ok(true) => {}
             Ok(false) => break,
-            Err(error) if options.keep_going => eprintln!("line {place}: {error:#}"),
+            Err(error) if options.keep_going && !crate::is_broken_pipe(&error) => {
+                note!("line {place}: {error:#}")
+            }
             Err(error) => return Err(error.context(format!("line {place}"))),
         }
     }

@@ -111,7 +111,7 @@ impl CliSession {
     /// Calls a method that changes the schema, and prints the new schema version.
     fn version(&mut self, method: Method, arguments: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let version = self.client.call::<&str>(method, arguments)?.unwrap_or_default();
-        println!("{version}");
+        say!("{version}")?;
         Ok(())
     }
 }

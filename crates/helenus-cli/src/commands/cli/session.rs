@@ -86,7 +86,7 @@ impl CliSession {
                     self.client.log_in(&Login { user: user.clone(), password: password.clone() })?;
                 }
                 self.use_keyspace(keyspace)?;
-                println!("Authenticated to keyspace: {keyspace}");
+                say!("Authenticated to keyspace: {keyspace}")?;
             }
             Statement::Keyspace(is_new, name, options) => self.keyspace(*is_new, name, options)?,
             Statement::Family(is_new, name, options) => self.family(*is_new, name, options)?,
@@ -103,7 +103,7 @@ impl CliSession {
             Statement::Truncate(family) => {
                 let asked = args::OfColumnFamily { column_family: family };
                 self.client.call::<i32>(Method::Truncate, |out| asked.write(out))?;
-                println!("{family} truncated.");
+                say!("{family} truncated.")?;
             }
             Statement::Assume(family, part, ty) => self.assume(family, part, ty)?,
             Statement::Consistency(level) => self.set_level(level)?,
@@ -131,7 +131,7 @@ impl CliSession {
 
     fn print(&mut self, method: Method) -> Result<()> {
         let text = self.client.call::<&str>(method, nothing)?.unwrap_or_default();
-        println!("{text}");
+        say!("{text}")?;
         Ok(())
     }
 
@@ -172,7 +172,7 @@ impl CliSession {
         }
         let ty = comparator(&class_of(ty))?;
         self.assumed.entry(family.to_owned()).or_default().push((part.to_owned(), ty));
-        println!("Assumption for column family '{family}' added successfully.");
+        say!("Assumption for column family '{family}' added successfully.")?;
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl CliSession {
                 "'{level}' is invalid. Available: ONE, TWO, THREE, QUORUM, LOCAL_QUORUM, EACH_QUORUM, LOCAL_ONE, ALL, ANY"
             ),
         };
-        println!("Consistency level is set to '{}'.", level.to_ascii_uppercase());
+        say!("Consistency level is set to '{}'.", level.to_ascii_uppercase())?;
         Ok(())
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn serve(start: Start) -> Result<()> {
         call.extend(["--init".into(), INIT_SCRIPTS.into()]);
     }
     for note in &options.notes {
-        eprintln!("note: {note}");
+        note!("note: {note}");
     }
     serve::run(&serve::command().get_matches_from(call))
 }

@@ -5,12 +5,14 @@ use super::{show, verify};
 use crate::commands::access::TlsOptions;
 use crate::commands::cluster_access::{ClusterAccess, absolute};
 use crate::commands::passwords::LoginOptions;
-use crate::commands::target::{Target, TargetOptions};
+use crate::commands::target::TargetOptions;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use helenus_cql::counted;
 use helenus_host::Host;
-use helenus_mover::{ClientsRole, CutOrder, MoveAnswer, MoveOrder, MoveRequest, RollbackOrder, VerifyOrder};
+use helenus_mover::{
+    ClientsRole, CutOrder, MoveAnswer, MoveOrder, MoveRequest, ResumeOrder, RollbackOrder, VerifyOrder,
+};
 use helenus_server::admin::{AdminAnswer, AdminRequest, ask};
 use helenus_server::quantity::parse_seconds;
 use std::collections::BTreeMap;
@@ -61,14 +63,16 @@ enum Verb {
     Status(StatusOptions),
     /// Compare every cell of both sides, with timestamps and TTLs; exit code 1 if any differs
     #[command(
-        after_help = "Examples:\n  helenus move verify\n  helenus move verify --tables shop.orders --repair\n\nBoth sides may be written to \
+        after_help = "Examples:\n  helenus move verify\n  helenus move verify --tables shop.orders --repair\n  helenus move verify --stop\n\nThe server \
+compares: Ctrl-C ends this command and not the comparison, which --stop does. Both sides may be written to \
 meanwhile: a row that seems to differ is read again once all changes before are sent.\n--repair sends what this server holds of such \
 rows again, cells and deletions; what is newer at the target stays as it is there, and is listed."
     )]
     Verify(VerifyOptions),
     /// Go on with tables that have stopped, once their reason is gone
     #[command(
-        after_help = "Examples:\n  helenus move resume\n  helenus move resume --anew shop.orders\n\nTables that were made here since the start are taken in."
+        after_help = "Examples:\n  helenus move resume\n  helenus move resume --anew shop.orders\n  helenus move resume --target-p99 400 --ranges 8\n\n\
+Tables that were made here since the start are taken in. Options of the pace that are not given stay as they were."
     )]
     Resume(ResumeOptions),
     /// Make the target the truth: clients wait a moment, then this server passes their requests on to it
@@ -99,6 +103,9 @@ struct VerifyOptions {
     /// Send rows that differ again
     #[arg(long)]
     repair: bool,
+    /// End the comparison that the server makes
+    #[arg(long, conflicts_with_all = ["tables", "repair", "json"])]
+    stop: bool,
     /// As one JSON object
     #[arg(long)]
     json: bool,
@@ -111,6 +118,15 @@ struct ResumeOptions {
     /// Truncate these tables at the target and send them anew
     #[arg(long, value_name = "KEYSPACE.TABLE,..", value_delimiter = ',')]
     anew: Vec<String>,
+    /// From now on rows a second at most; 0 for no limit
+    #[arg(long, value_name = "N")]
+    rows_per_second: Option<u64>,
+    /// From now on send less while the target's 99th percentile of latency is above this, milliseconds
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    target_p99: Option<u64>,
+    /// From now on ranges of tokens that are sent at the same time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    ranges: Option<u8>,
     #[command(flatten)]
     at: TargetOptions,
 }
@@ -208,12 +224,20 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
         Verb::Plan(options) => (MoveRequest::Plan(order(options)?), &options.at, options.json),
         Verb::Start(options) => (MoveRequest::Start(order(options)?), &options.at, options.json),
         Verb::Status(options) => (MoveRequest::Status, &options.at, options.json),
+        Verb::Verify(options) if options.stop => (MoveRequest::VerifyStop, &options.at, false),
         Verb::Verify(options) => {
             let order = VerifyOrder { what: options.tables.clone(), repairs: options.repair };
             (MoveRequest::Verify(order), &options.at, options.json)
         }
-        Verb::Resume(options) if options.anew.is_empty() => (MoveRequest::Resume, &options.at, false),
-        Verb::Resume(options) => (MoveRequest::ResumeAnew(options.anew.clone()), &options.at, false),
+        Verb::Resume(options) => {
+            let order = ResumeOrder {
+                anew: options.anew.clone(),
+                rows_per_second: options.rows_per_second,
+                target_p99_ms: options.target_p99,
+                ranges_at_once: options.ranges.map(usize::from),
+            };
+            (MoveRequest::ResumeWith(order), &options.at, false)
+        }
         Verb::Cutover(options) => {
             let order = CutOrder {
                 pause_ms: milliseconds(options.pause),
@@ -239,18 +263,20 @@ pub fn run(host: &Host, command: &MoveCommand) -> Result<()> {
         }
         Verb::Abort(at) => (MoveRequest::Abort, at, false),
     };
-    let socket = match at.find_existing(host)? {
-        Target::Server(socket) => socket,
-        Target::Directory(_) => {
-            bail!("no server runs on {}: a move is done by a running server", at.data().display())
-        }
+    let Some(socket) = at.find_server(host)? else {
+        bail!("no server runs on {}: a move is done by a running server", at.data().display())
     };
     let answer = match ask_mover(&socket, &request)? {
+        MoveAnswer::Verified(report) if request == MoveRequest::VerifyStop => {
+            // It ends the row that it is at.
+            verify::watch(&socket, report)?;
+            return Ok(say!("stopped")?);
+        }
         MoveAnswer::Verified(report) => MoveAnswer::Verified(verify::watch(&socket, report)?),
         answer => answer,
     };
     match json {
-        true => println!("{}", json_of(&answer)?),
+        true => say!("{}", json_of(&answer)?)?,
         false => show::print(&answer)?,
     }
     match &answer {

@@ -60,6 +60,11 @@ fn status(report: &StatusReport) -> String {
             moment(report.cut_at_ms.unwrap_or_default()),
             moment(report.rollback_until_ms.unwrap_or_default())
         ),
+        (None, true) if report.tables_made.is_some() => format!(
+            "schema is made: {} of {}",
+            report.tables_made.unwrap_or_default(),
+            counted(report.tables.len(), "table")
+        ),
         (None, true) => format!(
             "{} rows/s, target p99 {:.1} ms, at most {} in flight",
             report.rows_per_second,
@@ -155,6 +160,13 @@ mod tests {
         assert_eq!(table_line(&table("tail")), "tail: 0.2 s behind; 10 rows and 0 changes sent");
         let anew = TableReport { begun_anew: 2, ..table("tail") };
         assert_eq!(table_line(&anew), "tail: 0.2 s behind; 10 rows and 0 changes sent; begun anew 2 times");
+        let begun = StatusReport {
+            is_running: true,
+            tables_made: Some(3),
+            tables: vec![table("waits"); 31],
+            ..StatusReport::default()
+        };
+        assert!(status(&begun).starts_with("move to : schema is made: 3 of 31 tables\n"));
         let stopped = TableReport { reason: Some("dropped".to_owned()), ..table("stopped") };
         assert_eq!(table_line(&stopped), "stopped: dropped");
     }

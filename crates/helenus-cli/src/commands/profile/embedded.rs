@@ -57,7 +57,7 @@ struct TemporaryDirectory(PathBuf);
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
+            note!("cannot remove {}: {error}", self.0.display());
         }
     }
 }
@@ -70,11 +70,7 @@ impl Embedded {
         ensure!(options.data.is_some() || !options.keep, "--keep needs --data: a temporary database is new");
         std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let scratch = options.data.is_none().then(|| TemporaryDirectory(dir.clone()));
-        eprintln!(
-            "database in {}{}",
-            dir.display(),
-            if scratch.is_some() { ", removed at the end" } else { "" }
-        );
+        note!("database in {}{}", dir.display(), if scratch.is_some() { ", removed at the end" } else { "" });
         let mut database = DatabaseOptions::new(dir);
         database.sync = Some(SyncMode::Periodic { period_ms: SYNC_PERIOD_MS });
         database.memory = MemoryShares { memtables: MEMTABLE_BYTES, cache: options.cache };

@@ -30,7 +30,7 @@ const PROBED: u64 = 20;
 /// The subject cannot be reached or refuses a request; an answer differs from the loaded data.
 pub fn run(options: &ProfileOptions) -> Result<()> {
     if let Some(Command::Compare { first, second }) = &options.command {
-        print!("{}", compare::text(&Profile::read(first)?, &Profile::read(second)?)?);
+        put!("{}", compare::text(&Profile::read(first)?, &Profile::read(second)?)?)?;
         return Ok(());
     }
     let options = &with_subject(options.run.clone())?;
@@ -84,7 +84,7 @@ fn both(options: &RunOptions) -> Result<()> {
     );
     let rpc = profile(&RunOptions { cql: None, ..options.clone() })?;
     let cql = profile(&RunOptions { rpc: None, keep: true, after_load: None, ..options.clone() })?;
-    print!("{}\n{}\n{}", table::text(&rpc), table::text(&cql), compare::text(&cql, &rpc)?);
+    put!("{}\n{}\n{}", table::text(&rpc), table::text(&cql), compare::text(&cql, &rpc)?)?;
     Ok(())
 }
 
@@ -103,12 +103,12 @@ fn open(options: &RunOptions) -> Result<Box<dyn Subject>> {
 fn write(profile: &Profile, options: &RunOptions) -> Result<()> {
     let to_stdout = options.json.as_deref() == Some(Path::new("-"));
     if !to_stdout {
-        print!("{}", table::text(profile));
+        put!("{}", table::text(profile))?;
     }
     if let Some(path) = &options.json {
         let json = serde_json::to_string_pretty(profile)?;
         if to_stdout {
-            println!("{json}");
+            say!("{json}")?;
         } else {
             std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -116,7 +116,7 @@ fn write(profile: &Profile, options: &RunOptions) -> Result<()> {
     if let Some(path) = &options.report {
         std::fs::write(path, page::html(profile))
             .with_context(|| format!("cannot write {}", path.display()))?;
-        eprintln!("report in {}", path.display());
+        note!("report in {}", path.display());
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ impl Runner<'_> {
     fn settle(&mut self) -> Result<()> {
         let mut settled = self.subject.settle()?;
         progress::clear();
-        let told = |what: &str, took: Duration| eprintln!("{what:<34} {:>30}", seconds(took));
+        let told = |what: &str, took: Duration| note!("{what:<34} {:>30}", seconds(took));
         for (what, took) in [("flush", settled.flush_s), ("compact", settled.compact_s)] {
             took.and_then(|took| Duration::try_from_secs_f64(took).ok()).inspect(|took| told(what, *took));
         }
@@ -187,10 +187,10 @@ impl Runner<'_> {
             told("after the load", after_load(command)?);
             settled.after_load = Some(command.clone());
         } else if settled.compact_s.is_none() {
-            eprintln!("{}", untold(&self.options.keyspace));
+            note!("{}", untold(&self.options.keyspace));
         }
         if let Settled { sstables: Some(sstables), disk_bytes: Some(bytes), .. } = &settled {
-            eprintln!("{:<34} {sstables} of {} bytes", "SSTables", grouped(*bytes));
+            note!("{:<34} {sstables} of {} bytes", "SSTables", grouped(*bytes));
         }
         self.profile.settled = settled;
         Ok(())

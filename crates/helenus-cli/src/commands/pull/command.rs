@@ -86,11 +86,11 @@ pub struct PullCommand {
 /// The order is wrong; the cluster cannot be read; the database cannot be written.
 pub fn run(host: &Host, command: &PullCommand) -> Result<()> {
     if command.stop {
-        let Target::Server(socket) = command.at.find_existing(host)? else {
+        let Some(socket) = command.at.find_server(host)? else {
             bail!("no server runs on {}", command.at.data().display())
         };
         ask_puller(&socket, &PullRequest::Stop)?;
-        println!("stopped; what was copied stays");
+        say!("stopped; what was copied stays")?;
         return Ok(());
     }
     let request = PullRequest::Start(Box::new(order(host, command)?));
@@ -98,7 +98,7 @@ pub fn run(host: &Host, command: &PullCommand) -> Result<()> {
         Target::Server(socket) => watch(&request, |request| ask_puller(&socket, request))?,
         Target::Directory(opened) => {
             if !command.json {
-                eprintln!("no server answers: pulling into {} itself", command.at.data().display());
+                note!("no server answers: pulling into {} itself", command.at.data().display());
             }
             let puller = Puller::new(&opened.backend, Box::new(|| Ok(Box::new(()))));
             let report = watch(&request, |request| Ok(puller.answer(request)?));
@@ -111,8 +111,8 @@ pub fn run(host: &Host, command: &PullCommand) -> Result<()> {
         }
     };
     match command.json {
-        true => println!("{}", serde_json::to_string(&report)?),
-        false => print!("{}", words(&report)),
+        true => say!("{}", serde_json::to_string(&report)?)?,
+        false => put!("{}", words(&report))?,
     }
     report.error.map_or(Ok(()), |error| Err(anyhow!(error)))
 }

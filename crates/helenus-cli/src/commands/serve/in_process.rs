@@ -57,7 +57,7 @@ impl InProcess {
                 settings.set_flag("data", &directory.display().to_string())?;
                 let host = helenus_host::real::host();
                 if let Some(cut) = cut_of(&host.disk, directory)? {
-                    eprintln!(
+                    note!(
                         "Warning: a move was cut over to {}: this directory has the data of that moment, and what is written here is not \
                          seen by clients",
                         cut.order.to.join(", ")
@@ -137,7 +137,7 @@ fn read_sstables(
     let report = local.import(&host.disk, &request, &ImportProgress::default());
     let report = report.with_context(|| format!("cannot read {}", folder.display()))?;
     for note in &report.notes {
-        eprintln!("Warning: {note}");
+        note!("Warning: {note}");
     }
     Ok(())
 }

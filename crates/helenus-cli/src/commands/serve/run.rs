@@ -529,7 +529,7 @@ pub(super) fn open_quietly(
         Storage::Memory => anyhow!(error),
     })?;
     for (table, damage) in &report.unreadable {
-        eprintln!("Warning: {damage}; reads of {table} fail until its files are mended or removed");
+        note!("Warning: {damage}; reads of {table} fail until its files are mended or removed");
     }
     Ok(database)
 }

@@ -138,7 +138,7 @@ impl Shell {
             Err(error) => {
                 self.fail(&error, name.map(|name| (name, statement.line)));
                 if let Some(question) = self.suggestion(&error, &statement.text) {
-                    eprintln!("{question}");
+                    note!("{question}");
                 }
                 Ok(ControlFlow::Continue(()))
             }
@@ -159,38 +159,38 @@ impl Shell {
         self.failures += 1;
         let place = place.map(|(name, line)| format!("{name}:{line}:")).unwrap_or_default();
         let (colour, reset) = if self.sink.in_colour() { (RED, RESET) } else { ("", "") };
-        eprintln!("{colour}{place}{error:#}{reset}");
+        note!("{colour}{place}{error:#}{reset}");
     }
 
     fn obey(&mut self, command: Command, text: &str) -> Result<ControlFlow<()>> {
         match command {
             Command::Exit => return Ok(ControlFlow::Break(())),
             Command::Nothing | Command::Means(_) => {}
-            Command::Help(topics) => print!("{}", help(&topics)),
-            Command::Clear => print!("\x1b[H\x1b[2J"),
+            Command::Help(topics) => put!("{}", help(&topics))?,
+            Command::Clear => put!("\x1b[H\x1b[2J")?,
             Command::Consistency(None) => {
-                println!("Current consistency level is {}.", self.settings.asked.consistency);
+                say!("Current consistency level is {}.", self.settings.asked.consistency)?;
             }
             Command::Consistency(Some(level)) => {
                 self.settings.asked.consistency = level;
-                println!("Consistency level set to {level}.");
+                say!("Consistency level set to {level}.")?;
             }
             Command::SerialConsistency(None) => {
-                println!("Current serial consistency level is {}.", self.settings.asked.serial_consistency);
+                say!("Current serial consistency level is {}.", self.settings.asked.serial_consistency)?;
             }
             Command::SerialConsistency(Some(level)) => {
                 self.settings.asked.serial_consistency = level;
-                println!("Serial consistency level set to {level}.");
+                say!("Serial consistency level set to {level}.")?;
             }
             Command::Switch(switch, to) => {
                 let current = match switch {
                     Switch::Tracing => &mut self.settings.asked.tracing,
                     Switch::Timing => &mut self.settings.timing,
                 };
-                Self::switch(switch.name(), current, to);
+                Self::switch(switch.name(), current, to)?;
             }
-            Command::Expand(to) => self.expand(to),
-            Command::Paging(given) => self.set_paging(given),
+            Command::Expand(to) => self.expand(to)?,
+            Command::Paging(given) => self.set_paging(given)?,
             Command::Format(given) => self.set_format(given.as_deref())?,
             Command::ShowVersion => self.show_version()?,
             Command::ShowHost => self.show_host()?,
@@ -210,41 +210,43 @@ impl Shell {
             Command::Copy => self.copy(text)?,
             Command::History(count) => {
                 let from = self.history.len().saturating_sub(count.unwrap_or(50));
-                self.history.iter().skip(from).for_each(|line| println!("{line}"));
+                self.history.iter().skip(from).try_for_each(|line| say!("{line}"))?;
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn expand(&mut self, to: Option<Expand>) {
+    fn expand(&mut self, to: Option<Expand>) -> Result<()> {
         let current = match (to, self.settings.expand) {
             (Some(Expand::Automatic), _) => {
                 self.settings.expand = None;
-                return println!("EXPAND set to AUTO");
+                return Ok(say!("EXPAND set to AUTO")?);
             }
             (Some(Expand::Always), None) => false,
             (Some(Expand::Never), None) => true,
-            (None, None) => return println!("EXPAND is AUTO: ON for tables wider than the terminal"),
+            (None, None) => return Ok(say!("EXPAND is AUTO: ON for tables wider than the terminal")?),
             (_, Some(current)) => current,
         };
         let mut changed = current;
-        Self::switch("EXPAND", &mut changed, to.map(|to| to == Expand::Always));
+        Self::switch("EXPAND", &mut changed, to.map(|to| to == Expand::Always))?;
         self.settings.expand = Some(changed);
+        Ok(())
     }
 
-    fn switch(name: &str, current: &mut bool, to: Option<bool>) {
+    fn switch(name: &str, current: &mut bool, to: Option<bool>) -> Result<()> {
         let word = |on: bool| if on { "ON" } else { "OFF" };
         match to {
-            None => println!("{name} is {}", word(*current)),
-            Some(to) if to == *current => println!("{name} is already {}", word(to)),
+            None => say!("{name} is {}", word(*current))?,
+            Some(to) if to == *current => say!("{name} is already {}", word(to))?,
             Some(to) => {
                 *current = to;
-                println!("{name} set to {}", word(to));
+                say!("{name} set to {}", word(to))?;
             }
         }
+        Ok(())
     }
 
-    fn set_paging(&mut self, given: Option<Paging>) {
+    fn set_paging(&mut self, given: Option<Paging>) -> Result<()> {
         match given {
             Some(Paging::Rows(rows)) => (self.settings.is_paging, self.settings.page_size) = (true, rows),
             Some(Paging::On) => self.settings.is_paging = true,
@@ -252,9 +254,10 @@ impl Shell {
             None => {}
         }
         match self.settings.is_paging {
-            true => println!("PAGING is ON\nPage size: {}", self.settings.page_size),
-            false => println!("PAGING is OFF"),
+            true => say!("PAGING is ON\nPage size: {}", self.settings.page_size)?,
+            false => say!("PAGING is OFF")?,
         }
+        Ok(())
     }
 
     fn set_format(&mut self, given: Option<&str>) -> Result<()> {
@@ -263,7 +266,7 @@ impl Shell {
             self.settings.format =
                 found.map_err(|_| anyhow!("FORMAT takes TABLE, JSON or CSV, not {name}"))?;
         }
-        println!("FORMAT is {}", self.settings.format.name().to_uppercase());
+        say!("FORMAT is {}", self.settings.format.name().to_uppercase())?;
         Ok(())
     }
 
@@ -284,12 +287,12 @@ impl Shell {
         let [cluster, ..] = self.local()?;
         let endpoint = self.server.borrow().0.endpoint.clone();
         if let Some((_, name)) = endpoint.inside {
-            println!("Opened {name}");
+            say!("Opened {name}")?;
             return Ok(());
         }
         let address = endpoint.address;
         let (colour, reset) = if self.sink.in_colour() { (super::value::BLUE, RESET) } else { ("", "") };
-        println!("Connected to {colour}{cluster}{reset} at {address}");
+        say!("Connected to {colour}{cluster}{reset} at {address}")?;
         Ok(())
     }
 
@@ -301,9 +304,7 @@ impl Shell {
         let [_, release, cql] = self.local()?;
         let protocol = self.server.borrow().0.version().number();
         let ours = env!("CARGO_PKG_VERSION");
-        println!(
-            "[helenus shell {ours} | Cassandra {release} | CQL spec {cql} | Native protocol v{protocol}]"
-        );
+        say!("[helenus shell {ours} | Cassandra {release} | CQL spec {cql} | Native protocol v{protocol}]")?;
         Ok(())
     }
 
@@ -322,8 +323,8 @@ impl Shell {
 
     fn capture(&mut self, given: Option<&str>) -> Result<()> {
         match (given, self.sink.captured()) {
-            (None, Some(path)) => println!("Currently capturing query output to '{}'.", path.display()),
-            (None, None) => println!("Currently not capturing query output."),
+            (None, Some(path)) => say!("Currently capturing query output to '{}'.", path.display())?,
+            (None, None) => say!("Currently not capturing query output.")?,
             (Some(""), None) => bail!("Not currently capturing output."),
             (Some(""), Some(_)) => {
                 self.sink.release()?;
@@ -333,7 +334,7 @@ impl Shell {
             }
             (Some(file), None) => {
                 self.sink.capture(&expand_home(file))?;
-                println!("Now capturing query output to '{file}'.");
+                say!("Now capturing query output to '{file}'.")?;
             }
         }
         Ok(())

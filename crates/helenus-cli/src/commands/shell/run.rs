@@ -31,7 +31,7 @@ pub fn run(options: &ShellOptions) -> Result<()> {
     let rc = Rc::find(options.cqlshrc.as_deref())?;
     rc.apply(&mut options, &mut notes)?;
     // Before anything can fail for the reasons that they give.
-    notes.iter().for_each(|note| eprintln!("Warning: {note}"));
+    notes.iter().for_each(|text| note!("Warning: {text}"));
     let source = match (&options.data, &options.sstables) {
         (Some(data), _) => Some((Source::Directory(data), format!("{}, without a server", data.display()))),
         (None, Some(folder)) => Some((
@@ -99,7 +99,7 @@ fn with_options(options: &ShellOptions, rc: &Rc, inside: Option<Inside>) -> Resu
     let mut notes = Vec::new();
     rc.values(&mut shell.rules, &mut notes)?;
     shell.defaults = rc.clone();
-    notes.iter().for_each(|note| eprintln!("Warning: {note}"));
+    notes.iter().for_each(|text| note!("Warning: {text}"));
     let done = match (&options.execute, options.file.as_deref().filter(|file| *file != Path::new("-"))) {
         _ if is_interactive => return edit::run_interactive(&mut shell, options, &interrupt),
         (Some(text), _) => shell.run_lines(&mut format!("{text}\n;").as_bytes(), None),

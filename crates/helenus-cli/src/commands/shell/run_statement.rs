@@ -56,7 +56,7 @@ impl Shell {
         // Programs that read JSON or CSV must get only rows on stdout.
         match self.settings.format {
             Format::Table => self.sink.write(&notes)?,
-            Format::Json | Format::Csv => eprint!("{notes}"),
+            Format::Json | Format::Csv => note!("{}", notes.trim_end_matches('\n')),
         }
         traces.into_iter().try_for_each(|id| self.show_trace(id, false))
     }
@@ -85,7 +85,7 @@ impl Shell {
                 let (session, catalog) = &mut *self.server.borrow_mut();
                 catalog.is_stale();
                 if !agree(session) {
-                    eprintln!("{MISMATCH}");
+                    note!("{MISMATCH}");
                 }
                 return Ok(Page::last(shown));
             }

@@ -133,7 +133,7 @@ pub fn run(host: &Host, options: &ScrubOptions) -> Result<()> {
             }
             Err(error) => {
                 failed += 1;
-                eprintln!("left as it is: {}: {error:#}", found.data().display());
+                note!("left as it is: {}: {error:#}", found.data().display());
             }
         }
     }

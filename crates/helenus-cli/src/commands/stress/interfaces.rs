@@ -55,8 +55,8 @@ pub(super) fn run(load: &LoadOptions, options: &InterfacesOptions) -> Result<()>
         let medians: Vec<RunResult> = of_test.iter().filter_map(|figures| median(figures)).collect();
         faults += of_test.iter().flatten().map(RunResult::error_count).sum::<u64>();
         if !load.prints_json() {
-            println!("{}", side_by_side(&title(*test, rows, options.runs), &medians));
-            errors(&of_test);
+            say!("{}", side_by_side(&title(*test, rows, options.runs), &medians))?;
+            errors(&of_test)?;
         }
         runs.extend(of_test.into_iter().flatten());
     }
@@ -173,7 +173,7 @@ fn settle(load: &LoadOptions, options: &InterfacesOptions) -> Result<()> {
             door.flush(&load.keyspace)?;
             door.compact(&load.keyspace)?;
         }
-        None => eprintln!(
+        None => note!(
             "NOT FLUSHED AND NOT COMPACTED before the reads: this server cannot be told to from here. A Helenus on this machine \
              can, with --server-data DIR"
         ),
@@ -188,12 +188,13 @@ fn median(runs: &[RunResult]) -> Option<RunResult> {
     order.get((order.len().max(1) - 1) / 2).copied().cloned()
 }
 
-fn errors(of_test: &[Vec<RunResult>]) {
+fn errors(of_test: &[Vec<RunResult>]) -> Result<()> {
     for run in of_test.iter().flatten() {
         for (kind, errors) in &run.errors {
-            println!("  {}: {} {kind}, first: {}", run.interface.title(), times(errors.count), errors.first);
+            say!("  {}: {} {kind}, first: {}", run.interface.title(), times(errors.count), errors.first)?;
         }
     }
+    Ok(())
 }
 
 /// A workload that reads each row once in a scattered order, whereas others draw rows at random.

@@ -276,10 +276,12 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
         "interface": if load.interface().is_rpc() { "RPC" } else { "CQL" },
     });
     if !load.prints_json() {
-        println!(
+        say!(
             "{} users: {} got no mail of either day, {} those of both",
-            users.count, users.nobody, users.both
-        );
+            users.count,
+            users.nobody,
+            users.both
+        )?;
     }
     for part in &options.parts {
         let jobs: &[Job] = match part {
@@ -305,12 +307,12 @@ pub(super) fn run(load: &LoadOptions, options: &MailingsOptions) -> Result<()> {
 fn tell(load: &LoadOptions, figures: &RunResult, matches: Option<[u64; 3]>) -> Result<serde_json::Value> {
     let mut told = serde_json::to_value(figures)?;
     if !load.prints_json() || figures.error_count() > 0 {
-        println!("{}", table(figures));
+        say!("{}", table(figures))?;
     }
     if let Some([none, one, two]) = matches {
         told["matches"] = json!([none, one, two]);
         if !load.prints_json() {
-            println!("matches: 0: {none}, 1: {one}, 2: {two}");
+            say!("matches: 0: {none}, 1: {one}, 2: {two}")?;
         }
     }
     Ok(told)
@@ -320,7 +322,7 @@ fn tell(load: &LoadOptions, figures: &RunResult, matches: Option<[u64; 3]>) -> R
 fn settle(load: &LoadOptions, options: &MailingsOptions) -> Result<serde_json::Value> {
     let found = AdminClient::find(load.endpoint()?.address(), options.server_data.as_deref())?;
     let Some(door) = found else {
-        eprintln!(
+        note!(
             "NOT FLUSHED AND NOT COMPACTED: this server cannot be told to from here. A Helenus on this machine can, with \
              --server-data DIR"
         );
@@ -332,11 +334,11 @@ fn settle(load: &LoadOptions, options: &MailingsOptions) -> Result<serde_json::V
     let (_, after) = door.footprint(&load.keyspace)?;
     if !load.prints_json() {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        println!(
+        say!(
             "flush {flush:.2} s, compact {compact:.2} s; on disk {:.1} MiB before, {:.1} MiB after",
             mib(before),
             mib(after)
-        );
+        )?;
     }
     Ok(
         json!({"flush_s": flush, "compact_s": compact, "disk_bytes_before": before, "disk_bytes_after": after}),

@@ -37,7 +37,7 @@ pub fn run(options: &StressOptions) -> Result<()> {
         Kind::Compare { first, second } => {
             let (text, json) = compare(&Results::read(first)?, &Results::read(second)?)?;
             if !load.prints_json() {
-                print!("{text}");
+                put!("{text}")?;
             }
             return write_files(load, &json, &[]);
         }
@@ -67,7 +67,7 @@ pub fn run(options: &StressOptions) -> Result<()> {
     };
     let figures = measure(load, lanes, seconds, &*workload)?;
     if !load.prints_json() {
-        println!("{}", table(&figures));
+        say!("{}", table(&figures))?;
     }
     write_files(load, &serde_json::to_value(&figures)?, std::slice::from_ref(&figures))?;
     ended(&figures)?;

@@ -49,11 +49,12 @@ async fn a_partition_of_many_range_tombstones_is_read_no_further_than_a_few_batc
     }
     let last = 10 * RANGES;
     of.run(&format!("INSERT INTO ks.t (k, c, a) VALUES (1, {last}, 1)"));
-    let name = RowName { key: int(1), clustering: Some(vec![int(last)]) };
+    // They lie between the two rows.
+    let names = [-1, last].map(|row| RowName { key: int(1), clustering: Some(vec![int(row)]) });
     let (sender, mut batches) = mpsc::channel(AHEAD);
     let (job, watched) = (job(&of), sender.downgrade());
     let reading = tokio::task::spawn_blocking(move || {
-        held(&job, PartitionKey::new(int(1)), &[name], sender).map(|lists| lists.len())
+        held(&job, PartitionKey::new(int(1)), &names, sender).map(|lists| lists.len())
     });
     while watched.upgrade().is_some_and(|sender| sender.capacity() > 0) {
         tokio::task::yield_now().await;
@@ -68,6 +69,37 @@ async fn a_partition_of_many_range_tombstones_is_read_no_further_than_a_few_batc
     assert_eq!(reading.await.unwrap().unwrap(), 0);
     assert!(writes > RANGES as usize, "{writes}");
     assert!(largest <= 200, "{largest} writes in one batch");
+}
+
+#[tokio::test]
+async fn range_tombstones_before_the_first_row_and_behind_the_last_are_not_sent() {
+    let create = [KEYSPACE, "CREATE TABLE ks.t (k int, c int, a int, s int static, PRIMARY KEY (k, c))"];
+    let of = ScriptedMove::new(&create, |_| None).await;
+    for at in 0..20 {
+        let (from, until) = (10 * at, 10 * at + 5);
+        of.run(&format!("DELETE FROM ks.t WHERE k = 1 AND c > {from} AND c < {until}"));
+    }
+    let job = job(&of);
+    let sent = async |rows: &[Option<i32>]| {
+        let name = |row: &Option<i32>| RowName { key: int(1), clustering: row.map(|row| vec![int(row)]) };
+        let names: Vec<RowName> = rows.iter().map(name).collect();
+        let (sender, mut batches) = mpsc::channel(AHEAD);
+        let job = Arc::clone(&job);
+        let reading = tokio::task::spawn_blocking(move || {
+            held(&job, PartitionKey::new(int(1)), &names, sender).map(|lists| lists.len())
+        });
+        let mut writes = 0;
+        while let Some(batch) = batches.recv().await {
+            writes += batch.writes.len();
+        }
+        reading.await.unwrap().unwrap();
+        writes
+    };
+    // Those of 52 and between both rows; that of 72 covers its row.
+    assert_eq!(sent(&[Some(52), Some(70)]).await, 2);
+    assert_eq!(sent(&[Some(72)]).await, 1);
+    assert_eq!((sent(&[Some(77)]).await, sent(&[Some(-1)]).await, sent(&[None]).await), (0, 0, 0));
+    assert_eq!(sent(&[Some(-1), Some(1_000)]).await, 20);
 }
 
 /// The first attempt is done there, and its answer is a time-out.

@@ -64,7 +64,7 @@ pub fn export(
     let connections = connections.min(ranges.len());
     let mut writer = Writer::open(file, options, &names)?;
     if file.is_some() {
-        println!("\nStarting copy of {}.{} with columns [{}].", from.keyspace, from.table, names.join(", "));
+        say!("\nStarting copy of {}.{} with columns [{}].", from.keyspace, from.table, names.join(", "))?;
     }
     let reading = Reading {
         ranges,
@@ -122,7 +122,7 @@ pub fn export(
     writer.close()?;
     done?;
     if file.is_some() {
-        println!("{rows} rows exported to {} files in {}, {rate:.0} rows/s.", writer.files, interval(took));
+        say!("{rows} rows exported to {} files in {}, {rate:.0} rows/s.", writer.files, interval(took))?;
     }
     Ok(())
 }

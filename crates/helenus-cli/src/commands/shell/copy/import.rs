@@ -53,9 +53,9 @@ pub fn import(
     for (target, variable) in plan.targets.iter_mut().zip(&prepared.variables) {
         target.ty = variable.ty.clone();
     }
-    println!("\nStarting copy of {}.{} with columns [{}].", into.keyspace, into.table, columns.join(", "));
+    say!("\nStarting copy of {}.{} with columns [{}].", into.keyspace, into.table, columns.join(", "))?;
     if files.is_empty() && stdin().is_terminal() {
-        println!("[Use \\. on a line by itself to end input]");
+        say!("[Use \\. on a line by itself to end input]")?;
     }
     let connections = copy.options.connections.unwrap_or_else(default_connections);
     let (chunk_sender, chunks) = sync_channel::<Arc<Chunk>>(connections * CHUNKS_AHEAD);
@@ -111,16 +111,16 @@ pub fn import(
     });
     errors.close()?;
     if done.is_err() && errors.rows > 0 {
-        eprintln!("{}", errors.told_at_end());
+        note!("{}", errors.told_at_end());
     }
     let (read, rows, took) = done?;
     let rate = rows as f64 / took.as_secs_f64().max(1e-9);
-    println!(
+    say!(
         "{rows} rows imported from {} files in {} ({} skipped), {rate:.0} rows/s.",
         read.files,
         interval(took),
         read.rows_skipped
-    );
+    )?;
     match errors.rows {
         0 => Ok(()),
         _ => bail!("{}", errors.told_at_end()),
@@ -293,13 +293,10 @@ impl ErrorFile {
                 true => "given up without retries".to_owned(),
                 false => format!("given up after {} attempts", failed.attempts),
             };
-            eprintln!(
-                "Failed to import {count} rows (row {}): {}, {tries}",
-                failed.first_row, failed.message
-            );
+            note!("Failed to import {count} rows (row {}): {}, {tries}", failed.first_row, failed.message);
             self.told += 1;
             if self.told == TOLD_MAX {
-                eprintln!("Further rows that fail are only counted, and written to {}", self.path.display());
+                note!("Further rows that fail are only counted, and written to {}", self.path.display());
             }
         }
         if self.file.is_none() {

@@ -24,7 +24,7 @@ pub fn run_interactive(shell: &mut Shell, options: &ShellOptions, interrupt: &In
     listen_for_interrupts(interrupt.clone())?;
     shell.show_host()?;
     shell.show_version()?;
-    println!("Use HELP for help.");
+    say!("Use HELP for help.")?;
     let mut lines = editor(shell, options)?;
     let file = history::file().filter(|_| !options.disable_history);
     if let Some(file) = &file {

@@ -56,13 +56,13 @@ pub(in super::super) fn write_files(load: &LoadOptions, json: &Value, runs: &[Ru
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     match &load.json {
-        Some(_) if load.prints_json() => println!("{json}"),
+        Some(_) if load.prints_json() => say!("{json}")?,
         Some(path) => write(path, format!("{json:#}\n"))?,
         None => {}
     }
     if let Some(path) = &load.report {
         write(path, page::html(runs))?;
-        eprintln!("report in {}", path.display());
+        note!("report in {}", path.display());
     }
     Ok(())
 }
