@@ -62,13 +62,13 @@ pub(crate) fn cut(
     let target_order =
         crate::messages::MoveOrder { clients: order.clients.clone(), ..context.state.lock().order.clone() };
     front.make_ready(&target_order)?;
-    let behind = in_time(runtime, Clocks::of(&context.target.cluster, context.database()))?.behind;
+    let behind = in_time((context, runtime), Clocks::of(&context.target.cluster, context.database()))?.behind;
     if !order.accepts_differences {
         verified(context)?;
     }
     let accepts = (order.accepts_differences, order.is_dry_run);
-    let definitions = in_time(runtime, CutDefinitions::make_ready(context, accepts))?;
-    let roles = in_time(runtime, CutRoles::make_ready(context, order.is_dry_run))?;
+    let definitions = in_time((context, runtime), CutDefinitions::make_ready(context, accepts))?;
+    let roles = in_time((context, runtime), CutRoles::make_ready(context, order.is_dry_run))?;
     let mut notes = roles.as_ref().map(|roles| roles.notes.clone()).unwrap_or_default();
     notes.extend(definitions.notes.iter().cloned());
     if order.rollback_within_s > 0 {
@@ -85,7 +85,7 @@ pub(crate) fn cut(
     let tables = context.state.lock().tables.len();
     // Before anybody waits: a tail that hangs would not be at its end during the pause either.
     drain(context, Duration::from_secs_f64(LAG_S), runtime)?;
-    let masks = in_time(runtime, CutMasks::make_ready(context))?;
+    let masks = in_time((context, runtime), CutMasks::make_ready(context))?;
     if order.is_dry_run {
         return Ok(CutDone { waited: Duration::ZERO, tables, notes });
     }
@@ -115,9 +115,12 @@ pub(crate) fn cut(
     Ok(CutDone { waited, tables, notes })
 }
 
-/// Does this, unless it takes longer than a preparation may.
-fn in_time<T>(runtime: &Handle, work: impl Future<Output = Result<T, MoveError>>) -> Result<T, MoveError> {
-    let within = async { tokio::time::timeout(PREPARES, work).await };
+/// Does this, unless it takes longer than a preparation may, or the move stops.
+fn in_time<T>(
+    (context, runtime): (&Context, &Handle),
+    work: impl Future<Output = Result<T, MoveError>>,
+) -> Result<T, MoveError> {
+    let within = async { tokio::time::timeout(PREPARES, context.target.unless_stopped(work)).await };
     match runtime.block_on(within) {
         Ok(Err(MoveError::Target(ClusterError::NoAgreement { .. }))) | Err(_) => {
             Err(MoveError::NotCut(vec![format!(
@@ -158,7 +161,7 @@ fn can_come_back(context: &Arc<Context>, runtime: &Handle) -> Result<(), MoveErr
     let tables = tables.iter().filter_map(|of| schema.table(&of.keyspace, &of.table));
     for table in tables {
         let cluster = &context.target.cluster;
-        if let Err(reason) = in_time(runtime, way_back(&context.backend, cluster, table))? {
+        if let Err(reason) = in_time((context, runtime), way_back(&context.backend, cluster, table))? {
             reasons.push(format!(
                 "{}.{}: no rollback could bring it back: {reason}",
                 table.keyspace, table.name
@@ -248,6 +251,13 @@ fn hindrances(context: &Context) -> Vec<String> {
         // It would take away what clients count there after the cut.
         let text = "helenus move verify --repair is under way: wait for its end, or end it by helenus move verify --stop";
         reasons.push(text.to_owned());
+    } else if let Some(until) = context.locks.doubt() {
+        // Such as a repair that was stopped: what it has sent may still take away what clients count there.
+        let left = until.saturating_duration_since(tokio::time::Instant::now());
+        reasons.push(format!(
+            "requests without an answer have not come to an end at the target: they may be run there for another {} s",
+            left.as_secs() + 1
+        ));
     }
     let everything = crate::messages::MoveOrder { what: Vec::new(), ..state.order.clone() };
     // An error means that there is no table at all.
@@ -284,6 +294,19 @@ mod tests {
         let repairing = Repairing::begin(&of.context);
         assert!(hindrances(&of.context)[0].contains("helenus move verify --repair is under way"));
         drop(repairing);
+        assert_eq!(hindrances(&of.context), Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_of_a_stopped_repair_that_may_still_be_run_hinders_a_cut_until_it_cannot() {
+        let of = ScriptedMove::new(&[], |_| None).await;
+        let mut lock = of.context.locks.rows_of(helenus_model::schema::TableId(Default::default())).await;
+        lock.in_flight(Some(crate::target::SETTLE));
+        assert_eq!(hindrances(&of.context), Vec::<String>::new(), "its holder waits for the answer");
+        drop(lock);
+        let reasons = hindrances(&of.context);
+        assert!(reasons.len() == 1 && reasons[0].contains("another 18 s"), "{reasons:?}");
+        tokio::time::advance(crate::target::SETTLE).await;
         assert_eq!(hindrances(&of.context), Vec::<String>::new());
     }
 }

@@ -15,6 +15,7 @@ use helenus_model::deletion::DeletionTime;
 use helenus_model::types::{Elements, quote_identifier};
 use helenus_wire::native::{Consistency, QueryParameters, Value};
 use std::sync::Arc;
+use tokio::sync::SemaphorePermit;
 
 /// The present list of a row here; without elements if the row has none.
 ///
@@ -86,7 +87,8 @@ pub(crate) async fn send_read(
     lock.in_flight(Some(SETTLE));
     let may_be_there = may_be_there || lock.doubt().is_some();
     let (newest_us, now_s) = (state.newest_us, context.database().now_s());
-    send(&context.target, &SentList { table, name, state, may_be_there, newest_us, now_s }, 0).await?;
+    let turn = context.target.pace.turn(0).await;
+    send(&context.target, &SentList { table, name, state, may_be_there, newest_us, now_s }, turn).await?;
     lock.done();
     Ok(())
 }
@@ -102,20 +104,25 @@ pub(crate) async fn send_present(
 ) -> Result<(), MoveError> {
     let mut lock = context.lock_row(table.table(), &name.row).await?;
     lock.in_flight(Some(SETTLE));
+    // Read with a turn: a list that was read before it waits would be old once it is sent, and those that wait would all be in memory.
+    let turn = context.target.pace.turn(1).await;
     let state = present(context, table, name).await?;
     let (state, now_s) = (&state, context.database().now_s());
-    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }, 1).await?;
+    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }, turn).await?;
     lock.done();
     Ok(())
 }
 
-/// `rows`: those that the pace counts. No turn of it is kept through the pauses.
-async fn send(target: &Target, list: &SentList<'_>, mut rows: u64) -> Result<(), MoveError> {
+/// `turn`: that of the first attempt. None is kept through the pauses.
+async fn send<'t>(
+    target: &'t Target,
+    list: &SentList<'_>,
+    mut turn: Option<SemaphorePermit<'t>>,
+) -> Result<(), MoveError> {
     let mut retry = target.retry();
     let mut attempts = 0_i64;
     loop {
         attempts += 1;
-        let turn = target.pace.turn(std::mem::take(&mut rows)).await;
         let attempted = attempt(target, list, attempts).await;
         drop(turn);
         match attempted {
@@ -123,6 +130,7 @@ async fn send(target: &Target, list: &SentList<'_>, mut rows: u64) -> Result<(),
             Err(error) => {
                 let waited = retry.after(error).await;
                 waited.map_err(|error| of_row(error, list.table.table(), &list.name.row))?;
+                turn = target.pace.turn(0).await;
             }
         }
     }

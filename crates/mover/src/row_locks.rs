@@ -172,6 +172,12 @@ impl RowLocks {
         self.lock(&[], Place::Table(table), true).await
     }
 
+    /// Until when a request may be run whose holder has gone; `None` if there is no such request.
+    pub(crate) fn doubt(&self) -> Option<Instant> {
+        let now = tokio::time::Instant::now();
+        self.0.lock().doubts.values().copied().filter(|until| *until > now).max()
+    }
+
     async fn lock(&self, outer: &[Place], place: Place, is_shared: bool) -> RowLock {
         let mut held = Vec::with_capacity(outer.len() + 1);
         for outer in outer {
@@ -224,7 +230,9 @@ impl Drop for RowLock {
     fn drop(&mut self) {
         if let Some(settle) = self.in_flight {
             let until = tokio::time::Instant::now() + settle;
-            self.locks.0.lock().doubts.insert(self.place.clone(), until);
+            let mut places = self.locks.0.lock();
+            let doubt = places.doubts.entry(self.place.clone()).or_insert(until);
+            *doubt = until.max(*doubt);
         }
     }
 }

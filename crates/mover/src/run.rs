@@ -93,7 +93,8 @@ async fn make_schema(context: &Context) -> Result<BTreeSet<usize>, MoveError> {
             Err(error) => *context.reason.lock() = Some(format!("roles: {error}")),
         }
     }
-    context.state.lock().has_schema = true;
+    // What is granted on a table that is made later would be refused now; then the roles are sent once more.
+    context.state.lock().has_schema = late.is_empty();
     context.save()?;
     Ok(late)
 }
@@ -129,11 +130,11 @@ async fn make_table(context: &Context, at: usize, waits: bool) -> Result<(), Mov
     {
         let mut alone = context.defining.lock().await;
         let mut wanted = missing(context, (&schema, &names), &order).await?;
-        if wanted.present.is_empty() {
+        if wanted.present.is_empty() || !wanted.problems.is_empty() {
             if !waits {
                 return Err(ClusterError::NoAgreement { after: AGREEMENT }.into());
             }
-            // A node that is behind with the schema must not be taken for a target that has lost the table, or never had it.
+            // A node that is behind with the schema must not be taken for a target that has lost the table, never had it, or has another.
             drop(alone);
             context.agree_in_time().await?;
             alone = context.defining.lock().await;
@@ -175,12 +176,13 @@ async fn make_table(context: &Context, at: usize, waits: bool) -> Result<(), Mov
             }
         }
         let mut of_target = definition(context, &keyspace, &name).await?;
-        if of_target.is_none() {
-            // Another node was asked, which is behind with the schema.
+        let id_of = |of: &Option<definitions::TargetTable>| of.as_ref().map(|table| table.id.clone());
+        if of_target.is_none() || (is_there && known_id.is_some() && id_of(&of_target) != known_id) {
+            // Perhaps another node was asked, which is behind with the schema.
             context.agree_in_time().await?;
             of_target = definition(context, &keyspace, &name).await?;
         }
-        let id = of_target.as_ref().map(|table| table.id.clone());
+        let id = id_of(&of_target);
         // What no node tells is not compared.
         let is_another = id.is_some() && known_id != id;
         if is_there && has_position && known_id.is_some() && is_another {

@@ -9,6 +9,7 @@ use helenus_host::thread_pool::{ThreadPool, Turn};
 use helenus_host::{Host, Next, Worker, contain};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Threads of the pool at most; as many as tokio's.
 const THREADS_MAX: usize = 512;
@@ -17,6 +18,8 @@ const THREADS_MAX: usize = 512;
 pub(crate) struct Threads {
     host: Host,
     pool: ThreadPool,
+    /// Short work takes one of `THREADS_MAX` permits until it has ended, whatever becomes of who waits for it.
+    running: Arc<Semaphore>,
 }
 
 impl Threads {
@@ -25,6 +28,7 @@ impl Threads {
         Arc::new(Threads {
             host: host.clone(),
             pool: ThreadPool::new(host.clone(), "move-disk", THREADS_MAX),
+            running: Arc::new(Semaphore::new(THREADS_MAX)),
         })
     }
 
@@ -36,12 +40,30 @@ impl Threads {
         &self,
         work: impl FnOnce() -> Result<T, MoveError> + Send + 'static,
     ) -> Result<T, MoveError> {
-        let done = self.pool.run(move |turn| match turn {
-            Turn::Run => work(),
-            Turn::Refuse => Err(MoveError::NoThread),
+        // It is never closed.
+        let permit = Arc::clone(&self.running).acquire_owned().await;
+        let done = self.pool.run(move |turn| {
+            let _until_its_end = permit;
+            match turn {
+                Turn::Run => work(),
+                Turn::Refuse => Err(MoveError::NoThread),
+            }
         });
         let panicked = || Err(MoveError::Internal("a thread of the move panicked, see the log".to_owned()));
         done.await.unwrap_or_else(panicked)
+    }
+
+    /// What a task that runs short work holds, so that `idle` waits for it too.
+    pub(crate) async fn task(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.running).acquire_owned().await.ok()
+    }
+
+    /// Waits until no short work and no task of `task` runs, also of those who do not wait for it any more.
+    pub(crate) async fn idle(&self) {
+        let all = u32::try_from(THREADS_MAX).unwrap_or(u32::MAX);
+        // It is never closed.
+        let _all_have_ended = self.running.acquire_many(all).await;
     }
 
     /// Starts a reader, which ends by itself once nobody takes its rows. Whoever takes them learns of its end by the channel.
@@ -106,5 +128,34 @@ pub(crate) mod tests {
         });
         assert!(matches!(panics.await, Err(MoveError::Internal(_))));
         assert_eq!(threads.run(|| Ok(7)).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_any_more_is_waited_for_by_idle() {
+        let threads = Threads::new(&helenus_host::real::host());
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let task = tokio::spawn({
+            let threads = Arc::clone(&threads);
+            async move {
+                let work = move || {
+                    begins.send(()).expect("the test waits");
+                    ends.recv().expect("the test says when");
+                    Ok(())
+                };
+                threads.run(work).await
+            }
+        });
+        begun.await.unwrap();
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+        let mut idle = std::pin::pin!(threads.idle());
+        tokio::select! {
+            biased;
+            () = idle.as_mut() => panic!("it still runs"),
+            () = std::future::ready(()) => {}
+        }
+        end.send(()).unwrap();
+        idle.await;
     }
 }

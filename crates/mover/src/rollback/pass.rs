@@ -59,6 +59,8 @@ pub(super) async fn pass(
         tasks.spawn(async move {
             let _turn = turns.acquire().await.map_err(|_| MoveError::Stopped)?;
             let (sides, mut done) = (&portion.sides, BroughtBack::default());
+            // A task that is aborted ends at its next await, and what it has begun may be written after that.
+            let _until_its_end = sides.threads.task().await;
             for range in &portion.ranges {
                 done.add(match sides.table.is_counter() {
                     true => counters_back::bring_back(sides, *range, kind == Kind::Trial).await?,

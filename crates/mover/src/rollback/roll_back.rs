@@ -34,6 +34,10 @@ use super::way_back::way_back;
 /// it is read, or by statements whose partition is not known.
 const PASSES: u32 = 8;
 
+/// Pauses of clients at most, and how long the writes of a last pass that failed may take to end.
+const PAUSES: u32 = 2;
+const WRITES_END: Duration = Duration::from_secs(30);
+
 /// What a rollback works on.
 pub(crate) struct Rollback<'r> {
     pub(crate) backend: &'r Arc<LocalBackend>,
@@ -80,6 +84,7 @@ pub(crate) fn roll_back(
     rollback.file.write(&begun_here)?;
     let state = &begun_here;
     let mut wanted = Written::anywhere();
+    let mut pauses = 0;
     let (begun, pause, clocks, last) = loop {
         loop {
             let begun = tokio::time::Instant::now();
@@ -121,12 +126,17 @@ pub(crate) fn roll_back(
         };
         // Clients go on at the target.
         drop(pause);
-        done.passes += 1;
+        (done.passes, pauses) = (done.passes + 1, pauses + 1);
+        // A list that is written while the next pass reads it would be appended to twice.
+        let ended = async { tokio::time::timeout(WRITES_END, rollback.threads.idle()).await.is_ok() };
+        if !runtime.block_on(ended) {
+            return Err(error);
+        }
         let may_pass = match &error {
             MoveError::Target(error) => error.may_repeat(true),
             other => matches!(other, MoveError::NotCut(_)),
         };
-        if !may_pass || done.passes >= PASSES {
+        if !may_pass || pauses >= PAUSES || done.passes >= PASSES {
             return Err(error);
         }
         // What it was to read is read once more, without a pause.

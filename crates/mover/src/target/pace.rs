@@ -62,7 +62,8 @@ impl Pace {
         }
     }
 
-    /// Waits until so many rows may be sent, and for one of the requests that may be in flight.
+    /// Waits until so many rows may be sent, and for one of the requests that may be in flight. A request without rows that count, as the
+    /// second attempt of one, waits for none.
     pub(crate) async fn turn(&self, rows: u64) -> Option<SemaphorePermit<'_>> {
         let until = {
             let mut state = self.state.lock();
@@ -72,7 +73,7 @@ impl Pace {
             if let Some(ns) = (rows * 1_000_000_000).checked_div(self.rows_per_second) {
                 state.next = begin + Duration::from_nanos(ns);
             }
-            (begin > now).then_some(begin)
+            (rows > 0 && begin > now).then_some(begin)
         };
         if let Some(until) = until {
             tokio::time::sleep_until(until).await;
@@ -212,5 +213,7 @@ mod tests {
             drop(pace.turn(100).await);
         }
         assert_eq!(begun.elapsed(), Duration::from_secs(1));
+        drop(pace.turn(0).await);
+        assert_eq!(begun.elapsed(), Duration::from_secs(1), "a second attempt waits behind rows");
     }
 }

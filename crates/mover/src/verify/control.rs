@@ -89,8 +89,10 @@ impl Verification {
                     Err(error) => of_task.with(place, |table| table.error = Some(error.to_string())),
                 }
             }
+            // Whoever sees that it has ended may cut over.
+            drop(repairing);
             of_task.report.lock().is_running = false;
-            drop((ends, repairing));
+            drop(ends);
         });
         Ok(verification)
     }
