@@ -394,7 +394,8 @@ impl<'a> RequestBudget<'a> {
                 }
             }
             if on_key {
-                let parts = table.partition_key.iter().zip(key_values(table.partition_key.len(), &update.key));
+                let parts =
+                    table.partition_key.iter().zip(key_values(table.partition_key.len(), &update.key));
                 parts.into_iter().try_for_each(|(column, value)| self.term(&column.ty, value))?;
             }
         }

@@ -178,12 +178,12 @@ impl Server {
     /// Runs a statement with values as an event loop and then, with a deadline, as the disk pool does.
     fn judge_bound(&self, text: &str, values: &[BoundValue<'_>]) {
         let plain = || Request::plain(&self.identity, values);
-        let (took_ns, _) = self.timed(AT_ONCE_NS, &|| self.ask(text, Request { may_block: false, ..plain() }));
+        let (took_ns, _) =
+            self.timed(AT_ONCE_NS, &|| self.ask(text, Request { may_block: false, ..plain() }));
         assert!(took_ns <= AT_ONCE_NS, "on an event loop for {} ms: {text}", took_ns / 1_000_000);
         let deadline = || Some(self.now_ns() + DEADLINE_NS);
-        let (took_ns, answer) = self.timed(DEADLINE_NS + LATE_NS, &|| {
-            self.ask(text, Request { deadline_ns: deadline(), ..plain() })
-        });
+        let (took_ns, answer) = self
+            .timed(DEADLINE_NS + LATE_NS, &|| self.ask(text, Request { deadline_ns: deadline(), ..plain() }));
         println!("{} ms: {text}: {:?}", took_ns / 1_000_000, answer.err().map(|error| error.to_string()));
         assert!(took_ns <= DEADLINE_NS + LATE_NS, "{} ms: {text}", took_ns / 1_000_000);
     }
@@ -489,7 +489,8 @@ fn long_text(bytes: usize) -> String {
 #[test]
 fn a_value_that_an_index_is_asked_for_ends_in_time_whatever_its_digits_and_accents() {
     let server = Server::new();
-    let options = "USING 'sai' WITH OPTIONS = {'case_sensitive': 'false', 'normalize': 'true', 'ascii': 'true'}";
+    let options =
+        "USING 'sai' WITH OPTIONS = {'case_sensitive': 'false', 'normalize': 'true', 'ascii': 'true'}";
     for text in [
         "CREATE TABLE k.indexed (k int PRIMARY KEY, d decimal, g decimal, v varint, x text, l list<text>, s set<text>, \
          n list<decimal>, o list<decimal>, m map<decimal, int>)",
@@ -508,11 +509,15 @@ fn a_value_that_an_index_is_asked_for_ends_in_time_whatever_its_digits_and_accen
     let texts: Vec<Vec<u8>> = (0..2000).map(|number| format!("e{number:04}").into_bytes()).collect();
     let texts = packed(texts.len(), texts.into_iter());
     let values = [BoundValue::Bytes(&texts), BoundValue::Bytes(&texts)];
-    server.run("INSERT INTO k.indexed (k, d, g, v, x, l, s) VALUES (1, 1.0, 1.0, 1, 'e', ?, ?)", &values).unwrap();
+    server
+        .run("INSERT INTO k.indexed (k, d, g, v, x, l, s) VALUES (1, 1.0, 1.0, 1, 'e', ?, ?)", &values)
+        .unwrap();
     for bytes in [0xFFFF, 256 << 10, 4 << 20] {
         let (decimal, text) = (long_decimal(bytes), long_text(bytes));
         let (decimal, text) = (BoundValue::Bytes(&decimal), BoundValue::Bytes(text.as_bytes()));
-        for test in ["d = ?", "d > ?", "d < ?", "g = ?", "v = ?", "v > ?", "n CONTAINS ?", "o CONTAINS ?", "m[?] = 1"] {
+        for test in
+            ["d = ?", "d > ?", "d < ?", "g = ?", "v = ?", "v > ?", "n CONTAINS ?", "o CONTAINS ?", "m[?] = 1"]
+        {
             server.judge_bound(&format!("SELECT k FROM k.indexed WHERE {test}"), &[decimal]);
         }
         for test in [
@@ -526,7 +531,8 @@ fn a_value_that_an_index_is_asked_for_ends_in_time_whatever_its_digits_and_accen
         }
     }
     let (short, long) = (long_decimal(8 << 10), long_decimal(0xFFFE));
-    let (shorts, longs) = (packed(500, vec![short; 500].into_iter()), packed(100, vec![long; 100].into_iter()));
+    let (shorts, longs) =
+        (packed(500, vec![short; 500].into_iter()), packed(100, vec![long; 100].into_iter()));
     server.judge_bound("UPDATE k.indexed SET n = ? WHERE k = 2", &[BoundValue::Bytes(&shorts)]);
     server.judge_bound("UPDATE k.indexed SET o = ? WHERE k = 2", &[BoundValue::Bytes(&longs)]);
 }
@@ -601,7 +607,12 @@ fn the_feed_goes_on_behind_numbers_whose_digits_take_minutes() {
             let begin_ns = server.now_ns();
             let page = read().unwrap();
             let took_ns = server.now_ns() - begin_ns;
-            assert!(took_ns <= 3 * LATE_NS, "a page of {} events took {} ms", page.events.len(), took_ns / 1_000_000);
+            assert!(
+                took_ns <= 3 * LATE_NS,
+                "a page of {} events took {} ms",
+                page.events.len(),
+                took_ns / 1_000_000
+            );
             let is_behind = matches!(page.next, Cursor::Changes(_)) && (is_snapshot || page.is_end);
             cursor = page.next;
             events.extend(page.events.into_iter().filter(|event| event.operation != "schema"));

@@ -228,8 +228,7 @@ async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
     };
     // Counted, but not refused: the server that had it until now has let it in, and may still count it for the process.
     let _opened = shared.open.go_on(remote.ip());
-    let entrant =
-        Entrant::new(shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok()));
+    let entrant = Entrant::new(shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok()));
     let _counted = shared.newcomers.add(&entrant);
     let client = Arc::new(Client::new((local, remote), &shared.budgets));
     let mut connection = Connection::new(shared, &client, (&entrant, false));

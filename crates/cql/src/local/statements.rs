@@ -88,7 +88,9 @@ fn in_parts(bytes_max: u64) -> Cache<StatementId, Arc<Prepared>, ByMemory> {
         .weight_capacity(bytes_max)
         .build();
     match options {
-        Ok(options) => Cache::with_options(options, ByMemory, DefaultHashBuilder::default(), DefaultLifecycle::default()),
+        Ok(options) => {
+            Cache::with_options(options, ByMemory, DefaultHashBuilder::default(), DefaultLifecycle::default())
+        }
         Err(_nothing_is_missing) => Cache::with_weighter(items as usize, bytes_max, ByMemory),
     }
 }

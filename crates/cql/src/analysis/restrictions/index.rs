@@ -238,12 +238,7 @@ fn value_of(
     }
 }
 
-fn term(
-    shape: &IndexLayout,
-    key: Option<&[u8]>,
-    value: &[u8],
-    bindings: &Bindings<'_>,
-) -> Result<Vec<u8>> {
+fn term(shape: &IndexLayout, key: Option<&[u8]>, value: &[u8], bindings: &Bindings<'_>) -> Result<Vec<u8>> {
     if !shape.index.is_sai() && value.len() > VALUE_BYTES_MAX {
         return invalid("Index expression values may not be larger than 64K".to_owned());
     }
