@@ -9,13 +9,9 @@ use crate::cost;
 use crate::error::{CqlError, Result, SyntaxError};
 use crate::request::Request;
 use helenus_engine::{Database, ReadRequest, account};
-use helenus_model::mutation::{Change, Mutation, PartitionUpdate};
-use helenus_model::packed::unpack;
 use helenus_model::permission::{try_dedup, try_sort};
-use helenus_model::row::{RowBuf, RowView};
-use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{
-    CqlType, collection_size, key_values, needs_normalising, normalise_within, write_json_within,
+    CqlType, collection_size, needs_normalising, normalise_within, write_json_within,
 };
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -37,10 +33,6 @@ const NUMBER_BYTES_A_STEP: usize = 2048;
 
 /// The most steps of a single operation, which nothing can interrupt: about two seconds.
 const OPERATION_STEPS_MAX: usize = 2_000_000;
-
-/// The memory of an index's term while it is computed, for each byte of its value: the decimal digits, one a byte, or the
-/// two texts of an analyzer of which the later is made from the earlier.
-const TERM_BYTES_A_BYTE: usize = 6;
 
 /// The time limit of a request without a deadline of its own, counted from its first check (Cassandra's
 /// `request_timeout`).
@@ -344,80 +336,6 @@ impl<'a> RequestBudget<'a> {
             return Ok(());
         }
         self.operation(cost::text(ty, value), "The order of the value")
-    }
-
-    /// Counts the steps of an index's term of a value, and asks for the memory of its digits and its transformed text.
-    ///
-    /// # Errors
-    /// As `operation`, and as `room_for`.
-    #[inline]
-    pub fn term(&self, ty: &CqlType, value: &[u8]) -> Result<()> {
-        self.value_steps(value.len())?;
-        self.digits(ty, value)?;
-        if value.len() <= cost::SHORT_BYTES { Ok(()) } else { room_for(TERM_BYTES_A_BYTE * value.len()) }
-    }
-
-    /// Counts the steps of the terms that a write computes of the indexed values that it writes, and of those that they
-    /// replace.
-    ///
-    /// # Errors
-    /// As `term`.
-    pub fn terms_of(&self, mutation: &Mutation) -> Result<()> {
-        mutation.updates.iter().try_for_each(|update| match update.table.indexes.is_empty() {
-            true => Ok(()),
-            false => self.terms_of_partition(update),
-        })
-    }
-
-    fn terms_of_partition(&self, update: &PartitionUpdate) -> Result<()> {
-        let table = &update.table;
-        let (mut row, mut on_key) = (RowBuf::default(), false);
-        for change in update.changes.iter() {
-            let (bytes, clusterings) = match change {
-                Ok(Change::Row(bytes)) => (bytes, table.clustering.len()),
-                Ok(Change::StaticRow(bytes)) => (bytes, 0),
-                // Deletions of many rows have no terms; damage is the write's to report.
-                Ok(Change::PartitionDeletion(_) | Change::RangeDeletion { .. }) | Err(_) => continue,
-            };
-            if unpack(bytes, clusterings, &mut row).is_err() {
-                continue;
-            }
-            let row = RowView { row: &row, data: bytes };
-            for column in table.indexes.values().filter_map(|index| index.column(table)) {
-                match column.kind {
-                    // The same value for each row.
-                    ColumnKind::PartitionKey => on_key = true,
-                    ColumnKind::Clustering => {
-                        self.term(&column.ty, row.clustering(column.position).unwrap_or_default())?;
-                    }
-                    ColumnKind::Static | ColumnKind::Regular => self.terms_of_cells(column, row)?,
-                }
-            }
-            if on_key {
-                let parts =
-                    table.partition_key.iter().zip(key_values(table.partition_key.len(), &update.key));
-                parts.into_iter().try_for_each(|(column, value)| self.term(&column.ty, value))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn terms_of_cells(&self, column: &Column, row: RowView<'_>) -> Result<()> {
-        // A cell that is replaced has a term too, of about as long a value.
-        let twice = |ty: &CqlType, value: &[u8]| self.term(ty, value).and_then(|()| self.term(ty, value));
-        for cell in row.cells_of(column.id) {
-            let (path, value) = (row.path(cell), row.value(cell));
-            match &column.ty {
-                CqlType::Set { element, frozen: false } => twice(element, path)?,
-                CqlType::List { element, frozen: false } => twice(element, value)?,
-                CqlType::Map { key, value: of_value, frozen: false } => {
-                    twice(key, path)?;
-                    twice(of_value, value)?;
-                }
-                ty => twice(ty, value)?,
-            }
-        }
-        Ok(())
     }
 
     /// Counts the steps of validating a value. Those without parts take less time than a step, or the time of copying them.

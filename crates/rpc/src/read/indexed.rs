@@ -57,10 +57,8 @@ impl Rpc {
     ) -> Result<u64> {
         let expressions = asked.expressions;
         check_expressions(family, expressions)?;
-        let budget = match self.storage.local() {
-            Some(local) => Some(RequestBudget::of_read(manner.read(), local.database())),
-            None => None,
-        };
+        let local = self.storage.local();
+        let budget = local.map(|local| RequestBudget::of_read(manner.read(), local.database()));
         let search = search_of(family, expressions, budget.as_ref())?;
         let names: Vec<&[u8]> = expressions.iter().map(|expression| expression.column_name).collect();
         let looked_at = Wanted::names(family, None, &names)?;
