@@ -5,7 +5,7 @@
 
 use crate::budget::{RequestBudget, room_for};
 use crate::cost;
-use crate::error::Result;
+use crate::error::{CqlError, Result};
 use helenus_model::mutation::{Change, Mutation, PartitionUpdate};
 use helenus_model::packed::unpack;
 use helenus_model::row::{RowBuf, RowView};
@@ -15,6 +15,13 @@ use helenus_model::types::{CqlType, key_values};
 /// The memory of an index's term while it is computed, for each byte of its value: the decimal digits, one a byte, or the
 /// two texts of an analyzer of which the later is made from the earlier.
 const TERM_BYTES_A_BYTE: usize = 6;
+
+/// The bytes of a text that an analyzer transforms in one step.
+const ANALYZED_BYTES_A_STEP: usize = 16;
+
+/// The longest text that is searched where an analyzer transforms it: nothing interrupts that for about a tenth of a second. A
+/// text of a key, 64 KiB at most, is found by none that is longer before it is transformed.
+const ANALYZED_BYTES_MAX: usize = 2 << 20;
 
 impl RequestBudget<'_> {
     /// Counts the steps of an index's term of a value, and asks for the memory of its digits and its transformed text.
@@ -26,6 +33,28 @@ impl RequestBudget<'_> {
         self.value_steps(value.len())?;
         self.digits(ty, value)?;
         if value.len() <= cost::SHORT_BYTES { Ok(()) } else { room_for(TERM_BYTES_A_BYTE * value.len()) }
+    }
+
+    /// Counts the steps of transforming a text as an index's options say, and asks for the memory.
+    ///
+    /// # Errors
+    /// As `step`, and as `room_for`.
+    pub(crate) fn analysis(&self, text: &[u8]) -> Result<()> {
+        self.steps(1 + text.len() / ANALYZED_BYTES_A_STEP)?;
+        if text.len() <= cost::SHORT_BYTES { Ok(()) } else { room_for(TERM_BYTES_A_BYTE * text.len()) }
+    }
+
+    /// The same for a text that is searched.
+    ///
+    /// # Errors
+    /// As `analysis`; it is too long.
+    pub(crate) fn analysis_of_searched(&self, text: &[u8]) -> Result<()> {
+        if text.len() > ANALYZED_BYTES_MAX {
+            return Err(CqlError::Invalid(
+                "Index expression values may not be larger than 2M where the index changes texts".to_owned(),
+            ));
+        }
+        self.analysis(text)
     }
 
     /// Counts the steps of the terms that a write computes of the indexed values that it writes, and of those that they

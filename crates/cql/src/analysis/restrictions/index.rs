@@ -245,6 +245,9 @@ fn term(shape: &IndexLayout, key: Option<&[u8]>, value: &[u8], bindings: &Bindin
     // A storage-attached index is asked for longer values than it stores: they may bound the stored ones, and a long decimal
     // may equal a short one.
     let (work, column) = (bindings.calls.work, &shape.column);
+    if !shape.analyzer.is_none() {
+        work.analysis_of_searched(value)?;
+    }
     match (key, &column.ty) {
         (Some(key), CqlType::Map { key: of_key, value: of_value, .. }) => {
             work.term(of_key, key)?;

@@ -102,7 +102,8 @@ impl BoundFilter {
             let Some(analyzer) = indexes.analyzer(column, expression.test.operator()) else { continue };
             let of_addresses = analyzer.is_of_addresses().then(|| expression.test.clone());
             for value in expression.test.values_mut() {
-                if let Cow::Owned(transformed) = transformed(analyzer, value, work)? {
+                work.analysis_of_searched(value)?;
+                if let Cow::Owned(transformed) = analyzer.apply(value) {
                     *value = transformed;
                 }
             }
@@ -360,7 +361,7 @@ impl BoundTest {
 
 /// A value as an index compares it. Its work is counted, and its memory asked for.
 fn transformed<'v>(analyzer: Analyzer, value: &'v [u8], work: &RequestBudget<'_>) -> Result<Cow<'v, [u8]>> {
-    work.term(&CqlType::Text, value)?;
+    work.analysis(value)?;
     Ok(analyzer.apply(value))
 }
 
