@@ -19,8 +19,8 @@ const TERM_BYTES_A_BYTE: usize = 6;
 /// The bytes of a text that an analyzer transforms in one step.
 const ANALYZED_BYTES_A_STEP: usize = 16;
 
-/// The longest text that is searched where an analyzer transforms it: nothing interrupts that for about a tenth of a second. A
-/// text of a key, 64 KiB at most, is found by none that is longer before it is transformed.
+/// The longest text that is searched where an analyzer transforms it: nothing interrupts that for about a tenth of a second. The
+/// texts that it can equal have at most 64 KiB, and no text becomes 32 times shorter.
 const ANALYZED_BYTES_MAX: usize = 2 << 20;
 
 impl RequestBudget<'_> {
