@@ -51,15 +51,22 @@ impl Budgets {
         new
     }
 
+    /// Those of a client: of requests the part of its address.
+    pub fn of_client(&self, address: IpAddr) -> Budgets {
+        Budgets { requests: self.requests_of(address), ..self.clone() }
+    }
+
     /// Whether both have room.
     pub fn have_room(&self) -> bool {
         self.requests.has_room() && self.answers.has_room()
     }
 
-    /// Waits until both have had room. A client without a request in flight does not wait, so that each makes progress.
+    /// Waits until both have room. A client without a request in flight does not wait, so that each makes progress.
     pub async fn room(&self) {
-        self.requests.room().await;
-        self.answers.room().await;
+        while !self.have_room() {
+            self.requests.room().await;
+            self.answers.room().await;
+        }
     }
 }
 
@@ -176,7 +183,12 @@ impl Budget {
         self.used.load(Ordering::SeqCst)
     }
 
+    /// Whether any byte is left, of a part and of all.
     fn has_room(&self) -> bool {
+        self.has_own_room() && self.whole.as_ref().is_none_or(|whole| whole.has_own_room())
+    }
+
+    fn has_own_room(&self) -> bool {
         self.used() < self.max
     }
 
@@ -200,6 +212,12 @@ impl Budget {
         self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits).is_ok()
     }
 
+    /// Whether `try_add` would add bytes now to one who has waited for them.
+    fn could_add(&self, (own, more): (u64, u64)) -> bool {
+        let used = self.used();
+        more == 0 || used == own || used.checked_add(more).is_some_and(|sum| sum <= self.max)
+    }
+
     /// Gives bytes back, and wakes those that wait for them.
     fn give_back(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::SeqCst);
@@ -218,14 +236,21 @@ impl Budget {
         held
     }
 
-    /// Waits until there is any room.
+    /// Waits until there has been any room, in the part and then in all.
     async fn room(&self) {
+        self.own_room().await;
+        if let Some(whole) = &self.whole {
+            whole.own_room().await;
+        }
+    }
+
+    async fn own_room(&self) {
         let _waiting = Waiting::among(&self.for_any);
         loop {
             let freed = self.for_any.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
-            if self.has_room() {
+            if self.has_own_room() {
                 break;
             }
             freed.await;
@@ -311,28 +336,27 @@ impl Held {
     pub async fn grow(&mut self, bytes: u64) {
         let added = (self.bytes, bytes.saturating_sub(self.bytes));
         let budget = Arc::clone(&self.budget);
-        budget.until(added.1, || budget.try_add(added, budget.max, true)).await;
-        if let Some(whole) = &budget.whole {
-            // Given back if the wait for the others is given up.
-            let mut of_part = Added { budget: &budget, bytes: added.1 };
-            whole.until(added.1, || whole.try_add(added, whole.max, true)).await;
-            of_part.bytes = 0;
+        match &budget.whole {
+            None => budget.until(added.1, || budget.try_add(added, budget.max, true)).await,
+            Some(whole) => loop {
+                // Whoever waits keeps nothing: others of the address may have its part, and others the bytes of all.
+                budget.until(added.1, || budget.could_add(added)).await;
+                let mut has_part = false;
+                let both = || {
+                    let has_room = whole.try_add(added, whole.max, true);
+                    has_part = has_room && budget.try_add(added, budget.max, true);
+                    if has_room && !has_part {
+                        whole.give_back(added.1);
+                    }
+                    has_room
+                };
+                whole.until(added.1, both).await;
+                if has_part {
+                    break;
+                }
+            },
         }
         self.bytes += added.1;
-    }
-}
-
-/// Bytes that were added to a part, and are given back if it is dropped.
-struct Added<'b> {
-    budget: &'b Budget,
-    bytes: u64,
-}
-
-impl Drop for Added<'_> {
-    fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.budget.give_back(self.bytes);
-        }
     }
 }
 
@@ -506,15 +530,61 @@ mod tests {
         parts.clear();
         assert!(is_ready(waiting.as_mut()));
         drop(waiting);
-        // A wait for the others that is given up keeps nothing of the part.
+        // A wait for the others keeps nothing of the part.
         drop((more, held));
         let _all = budgets.requests.take(155);
         let mut late = one.take(0);
         let mut waiting = Box::pin(late.grow(10));
         assert!(!is_ready(waiting.as_mut()));
-        assert_eq!(one.used(), 10);
+        assert_eq!(one.used(), 0);
         drop(waiting);
         drop(late);
         assert_eq!((one.used(), budgets.requests.used()), (0, 155));
+    }
+
+    #[test]
+    fn long_messages_that_wait_for_others_keep_no_short_ones_of_their_address_out() {
+        const KIB: u64 = 1 << 10;
+        for waits in [[60, 60], [100, 20], [120, 1], [200, 90]] {
+            let budgets = Budgets::new(160 * KIB, 160);
+            let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+            let (one, other) = (budgets.requests_of(address(1)), budgets.requests_of(address(2)));
+            let mut of_other = other.take(150 * KIB);
+            let mut held = waits.map(|_| one.take(0));
+            let mut waiting: Vec<_> = held
+                .iter_mut()
+                .zip(waits)
+                .map(|(held, waits)| Box::pin(async move { held.grow(waits * KIB).await }))
+                .collect();
+            waiting.retain_mut(|one| !is_ready(one.as_mut()));
+            assert_eq!(one.used(), if waiting.len() == 2 { 0 } else { KIB });
+            let mut short = one.take(0);
+            assert!(short.try_grow(512), "{waits:?}");
+            // All come through, one after the other.
+            drop(short);
+            of_other.set(0);
+            for _ in 0..4 {
+                waiting.retain_mut(|one| !is_ready(one.as_mut()));
+            }
+            drop(waiting);
+            assert!(one.used() > 0, "{waits:?}");
+            drop(held);
+            assert_eq!((one.used(), budgets.requests.used()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn an_address_that_has_its_part_is_not_read_on() {
+        let budgets = Budgets::new(160, 160);
+        let one = budgets.of_client(IpAddr::from([10, 0, 0, 1]));
+        let other = budgets.of_client(IpAddr::from([10, 0, 0, 2]));
+        let mut held = one.requests.take(120);
+        assert!(!one.have_room() && other.have_room(), "three quarters are its part");
+        let mut waiting = Box::pin(one.room());
+        assert!(!is_ready(waiting.as_mut()));
+        held.set(119);
+        assert!(is_ready(waiting.as_mut()));
+        let _others = other.requests.take(41);
+        assert!(!one.have_room() && !other.have_room(), "all is in use");
     }
 }

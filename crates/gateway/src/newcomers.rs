@@ -1,12 +1,13 @@
 //! The connections whose clients have not begun: who they are is not known yet. A client begins with its login, or with STARTUP where
 //! nobody logs in.
 //!
-//! Each has its memory on the account of the process from the first byte on, with the most that a TLS handshake takes. Where there is
-//! no memory for one more, or too many places are taken, the oldest of those that have not begun are closed: clients that connect and
-//! send half a message do not keep others out. `server` adds them and `connection` marks those that begin.
+//! Each has its memory on the account of the process from the first byte on, with the most that a TLS handshake takes. Together they
+//! have at most a part of it, and at most half of the places; beyond that the oldest of them are closed: clients that connect and send
+//! half a message do not keep others out. Where the process has no memory for one more because of others, the one that comes is refused,
+//! and those that are there go on. `server` adds them and `connection` marks those that begin.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -38,16 +39,23 @@ pub(crate) struct Entrant {
     /// Its place among the connections of the process, if anybody counts them.
     place: Option<Box<dyn Place>>,
     displaced: Notify,
+    /// Its bytes while it has not begun, and those of all that have not.
+    waiting_bytes: AtomicU64,
+    of_all: Arc<AtomicU64>,
 }
 
 impl Entrant {
-    pub fn new(place: Option<Box<dyn Place>>) -> Arc<Entrant> {
-        Arc::new(Entrant { state: AtomicU8::new(WAITING), place, displaced: Notify::new() })
+    /// Counts its bytes among those that have not begun.
+    fn count_waiting(&self, bytes: u64) {
+        let before = self.waiting_bytes.swap(bytes, Ordering::SeqCst);
+        self.of_all.fetch_add(bytes, Ordering::SeqCst);
+        self.of_all.fetch_sub(before, Ordering::SeqCst);
     }
 
     /// Its client has begun. The connection is not closed for others any more.
     pub fn begin(&self, is_encrypted: bool) {
         if self.change_from_waiting(BEGUN) {
+            self.count_waiting(0);
             let session = if is_encrypted { SESSION_BYTES } else { 0 };
             self.take_memory(CONNECTION_BYTES + session);
         }
@@ -75,15 +83,25 @@ impl Newcomer for Entrant {
     fn displace(&self) {
         if self.change_from_waiting(DISPLACED) {
             // At once, for who needs it; its task frees it when it runs next.
+            self.count_waiting(0);
             self.take_memory(0);
             self.displaced.notify_one();
         }
     }
 }
 
+impl Drop for Entrant {
+    fn drop(&mut self) {
+        self.count_waiting(0);
+    }
+}
+
 /// The connections that have not begun, the oldest first; some may have begun or gone.
 pub(crate) struct Newcomers {
     list: Mutex<List>,
+    /// Their bytes, and the most of them.
+    bytes: Arc<AtomicU64>,
+    bytes_max: u64,
 }
 
 struct List {
@@ -94,12 +112,23 @@ struct List {
 }
 
 impl Newcomers {
-    /// The list of a gateway that allows this many connections.
-    pub fn of(connections_max: Option<u64>) -> Newcomers {
+    /// The list of a gateway that allows this many connections, and to those that have not begun this many bytes.
+    pub fn of(connections_max: Option<u64>, bytes_max: u64) -> Newcomers {
         let max = connections_max.map_or(u64::MAX, |max| (max / NEWCOMERS_PART).max(1));
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let list = List { waiting: VecDeque::new(), max, swept_at: UNSWEPT.min(max) };
-        Newcomers { list: Mutex::new(list) }
+        Newcomers { list: Mutex::new(list), bytes: Arc::default(), bytes_max }
+    }
+
+    /// A connection with its place in the process, which has no memory yet.
+    pub fn enter(&self, place: Option<Box<dyn Place>>) -> Arc<Entrant> {
+        Arc::new(Entrant {
+            state: AtomicU8::new(WAITING),
+            place,
+            displaced: Notify::new(),
+            waiting_bytes: AtomicU64::new(0),
+            of_all: Arc::clone(&self.bytes),
+        })
     }
 
     /// Adds a connection, and takes its memory.
@@ -124,18 +153,20 @@ impl Newcomers {
         self.take_memory(entrant, CONNECTION_BYTES + HANDSHAKE_BYTES)
     }
 
-    /// Takes memory, if need be from those that wait longest.
+    /// Takes memory. If those that have not begun have too much, the oldest of them give theirs back.
     fn take_memory(&self, entrant: &Arc<Entrant>, bytes: u64) -> bool {
-        loop {
-            if entrant.take_memory(bytes) {
-                return true;
-            }
+        if !entrant.take_memory(bytes) {
+            return false;
+        }
+        entrant.count_waiting(bytes);
+        while self.bytes.load(Ordering::SeqCst) > self.bytes_max {
             let oldest = self.list.lock().oldest(entrant);
             if oldest.is_empty() {
-                return false;
+                break;
             }
             oldest.iter().for_each(|one| one.displace());
         }
+        true
     }
 }
 
@@ -182,8 +213,6 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
-
     /// A process with memory for so many bytes.
     #[derive(Clone, Default)]
     struct Process {
@@ -216,20 +245,21 @@ mod tests {
             Process { free: Arc::new(AtomicU64::new(bytes)) }
         }
 
-        fn enters(&self) -> Arc<Entrant> {
-            Entrant::new(Some(Box::new(Held(self.clone(), AtomicU64::new(0)))))
+        fn enters(&self, newcomers: &Newcomers) -> Arc<Entrant> {
+            newcomers.enter(Some(Box::new(Held(self.clone(), AtomicU64::new(0)))))
         }
     }
 
     #[test]
     fn half_handshakes_make_room_for_the_next_client_and_those_that_have_begun_do_not() {
         const HANDSHAKES: u64 = 100;
-        let process = Process::of(HANDSHAKES * (CONNECTION_BYTES + HANDSHAKE_BYTES));
-        let newcomers = Newcomers::of(None);
+        const ALL: u64 = 2 * HANDSHAKES * (CONNECTION_BYTES + HANDSHAKE_BYTES);
+        let process = Process::of(ALL);
+        let newcomers = Newcomers::of(None, ALL / 2);
         let mut open = Vec::new();
         let mut begun = Vec::new();
         for number in 0..20 * HANDSHAKES {
-            let entrant = process.enters();
+            let entrant = process.enters(&newcomers);
             newcomers.add(&entrant).unwrap();
             assert!(newcomers.begin_handshake(&entrant), "the {number}th is served");
             if number % 100 == 0 {
@@ -243,34 +273,51 @@ mod tests {
         assert!(open.iter().filter(|one| state(one) == WAITING).count() as u64 <= HANDSHAKES);
         assert_eq!(state(open.last().unwrap()), WAITING, "the youngest stays");
         drop((open, begun));
-        assert_eq!(process.free.load(Ordering::Relaxed), HANDSHAKES * (CONNECTION_BYTES + HANDSHAKE_BYTES));
+        assert_eq!(process.free.load(Ordering::Relaxed), ALL);
+        assert_eq!(newcomers.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn where_others_have_the_memory_those_that_log_in_stay_and_the_next_is_refused() {
+        let process = Process::of(100 * (CONNECTION_BYTES + HANDSHAKE_BYTES));
+        let newcomers = Newcomers::of(None, u64::MAX);
+        let open: Vec<_> = (0..50).map(|_| process.enters(&newcomers)).collect();
+        for entrant in &open {
+            newcomers.add(entrant).unwrap();
+            assert!(newcomers.begin_handshake(entrant));
+        }
+        process.free.store(0, Ordering::Relaxed);
+        for _ in 0..1000 {
+            assert!(newcomers.add(&process.enters(&newcomers)).is_err());
+        }
+        assert!(open.iter().all(|one| one.state.load(Ordering::Relaxed) == WAITING));
     }
 
     #[test]
     fn who_has_begun_keeps_its_memory_and_the_next_is_refused_in_words() {
         let process = Process::of(10 * CONNECTION_BYTES);
-        let newcomers = Newcomers::of(None);
+        let newcomers = Newcomers::of(None, u64::MAX);
         let open: Vec<_> = (0..10)
             .map(|_| {
-                let entrant = process.enters();
+                let entrant = process.enters(&newcomers);
                 newcomers.add(&entrant).unwrap();
                 entrant.begin(false);
                 entrant
             })
             .collect();
-        let refused = newcomers.add(&process.enters()).unwrap_err();
+        let refused = newcomers.add(&process.enters(&newcomers)).unwrap_err();
         assert!(refused.contains("memory"), "{refused}");
         assert!(!newcomers.begin_handshake(&open[0]));
         drop(open);
-        newcomers.add(&process.enters()).unwrap();
+        newcomers.add(&process.enters(&newcomers)).unwrap();
     }
 
     #[test]
     fn half_of_the_places_are_for_those_that_have_begun() {
-        let newcomers = Newcomers::of(Some(64));
+        let newcomers = Newcomers::of(Some(64), u64::MAX);
         let open: Vec<_> = (0..200)
             .map(|_| {
-                let entrant = Entrant::new(None);
+                let entrant = newcomers.enter(None);
                 newcomers.add(&entrant).unwrap();
                 entrant
             })

@@ -18,7 +18,7 @@ use crate::events;
 use crate::listeners::{Door, Listeners};
 use crate::newcomers::Entrant;
 use crate::open_connections::Opened;
-use crate::options::{GatewayError, GatewayOptions};
+use crate::options::{GatewayError, GatewayOptions, Newcomer};
 use crate::refused::Refused;
 use crate::roles::Roles;
 use crate::shared::Shared;
@@ -180,7 +180,8 @@ fn admit(shared: &Shared, address: IpAddr) -> Result<Admitted, String> {
     let options = &shared.options;
     let (max, max_of_address) = (options.connections_max, options.connections_max_per_address);
     let opened = shared.open.open(address, max, max_of_address)?;
-    let entrant = Entrant::new(options.admission.as_ref().map(|admits| admits(address)).transpose()?);
+    let entrant =
+        shared.newcomers.enter(options.admission.as_ref().map(|admits| admits(address)).transpose()?);
     shared.newcomers.add(&entrant)?;
     Ok((opened, entrant))
 }
@@ -199,7 +200,7 @@ async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool), en
     let Ok(Some(Secured { halves, is_encrypted })) = secured else {
         return;
     };
-    let client = Arc::new(Client::new((local, remote), &shared.budgets));
+    let client = Arc::new(Client::new((local, remote), &shared.budgets.of_client(remote.ip())));
     shared.add_client(&client);
     let connection = Connection::new(shared, &client, (&entrant, is_encrypted));
     run(shared, (&client, connection, &entrant), halves).await;
@@ -228,11 +229,15 @@ async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
     };
     // Counted, but not refused: the server that had it until now has let it in, and may still count it for the process.
     let _opened = shared.open.go_on(remote.ip());
-    let entrant = Entrant::new(shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok()));
-    let _counted = shared.newcomers.add(&entrant);
-    let client = Arc::new(Client::new((local, remote), &shared.budgets));
+    let place = shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok());
+    let entrant = shared.newcomers.enter(place);
+    let client = Arc::new(Client::new((local, remote), &shared.budgets.of_client(remote.ip())));
     let mut connection = Connection::new(shared, &client, (&entrant, false));
     connection.resume(state);
+    if !entrant.has_begun() {
+        // It has to log in once more.
+        let _counted = shared.newcomers.add(&entrant);
+    }
     shared.add_client(&client);
     shared.shown.tell(&shared.cluster, &client);
     let (input, output) = socket.into_split();

@@ -59,7 +59,7 @@ impl Shared {
         Shared {
             shown: ShownNodes::new(shows_all),
             open: Arc::default(),
-            newcomers: Newcomers::of(options.connections_max),
+            newcomers: Newcomers::of(options.connections_max, options.bytes_max / 2),
             statements: Statements::new(options.statements_bytes_max),
             budgets: Budgets::new(options.bytes_max, options.unread_bytes_max),
             clients: Mutex::default(),

@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct PageLimits {
     /// Number of events.
     pub events: usize,
+    /// Events that a page has whatever their size, if there are so many: a reader that gets its last event once more makes progress.
+    pub events_min: usize,
     /// Bytes of their JSON; the last event may exceed it.
     pub bytes: usize,
     /// Microseconds of work on their numbers, estimated; the last event may exceed it.
@@ -27,7 +29,7 @@ impl PageLimits {
 
 impl Default for PageLimits {
     fn default() -> PageLimits {
-        PageLimits { events: 1000, bytes: 1 << 20, number_work_us: PageLimits::NUMBER_WORK_US }
+        PageLimits { events: 1000, events_min: 1, bytes: 1 << 20, number_work_us: PageLimits::NUMBER_WORK_US }
     }
 }
 
@@ -148,7 +150,7 @@ fn changes(
         let (operation, timestamp_us) = (operation_of(change), timestamp_of(change));
         events.push(ChangeEvent { cursor, operation, timestamp_us, json });
         let is_long = bytes >= limits.bytes || all_steps >= limits.number_work_us;
-        let is_full = is_long || events.len() >= limits.events;
+        let is_full = (is_long && events.len() >= limits.events_min) || events.len() >= limits.events;
         is_end = !is_full;
         Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;

@@ -75,12 +75,12 @@ impl VirtualTable for ChangesTable {
             let wanted = usize::try_from(command.rows_left()).unwrap_or(UNPAGED_MAX).min(UNPAGED_MAX);
             // One more than the page: it ends behind its last row, not in front of it.
             let events = page_rows.unwrap_or(wanted).min(wanted).saturating_add(2);
-            let limits = match page_rows {
-                Some(_) => {
-                    PageLimits { events, bytes: PAGE_BYTES, number_work_us: PageLimits::NUMBER_WORK_US }
-                }
-                None => PageLimits { events, bytes: usize::MAX, number_work_us: UNPAGED_WORK_US_MAX },
+            let (bytes, number_work_us) = match page_rows {
+                Some(_) => (PAGE_BYTES, PageLimits::NUMBER_WORK_US),
+                None => (usize::MAX, UNPAGED_WORK_US_MAX),
             };
+            // The first may be the last of the page before.
+            let limits = PageLimits { events, events_min: 2, bytes, number_work_us };
             let page = read_page(cx.database, (keyspace, table), Cursor::Changes(from), limits)?;
             if page_rows.is_none() && !page.is_end && page.events.len() < wanted {
                 return Err(ChangesError::Unpaged { events: page.events.len() }.into());

@@ -258,8 +258,10 @@ impl Place for ProcessPlace {
     fn take_memory(&self, bytes: u64) -> bool {
         let mut charge = self.charge.lock();
         let more = bytes.saturating_sub(charge.bytes());
-        let has_room = more == 0 || Charge::try_take(Share::Arriving, more).is_some();
+        let taken = Charge::try_take(Share::Arriving, more);
+        let has_room = more == 0 || taken.is_some();
         if has_room {
+            // While they are taken, so that nobody else takes them in between.
             charge.resize(bytes);
         }
         has_room
