@@ -134,8 +134,16 @@ fn metrics_ask_for_a_login_where_others_reach_them() {
         // Probes of a supervisor have no password.
         assert!(get(&http, "/health", header).starts_with("HTTP/1.1 200"));
     }
+    let warns = |server: &Server| {
+        let told = server.head().iter().any(|line| line.contains("passwords in the clear"));
+        let shown = server.admin(&["overview"]).contains("passwords in the clear");
+        assert_eq!(told, shown, "where it is started, and to whoever looks later");
+        told
+    };
+    assert!(warns(&server));
     let server = Server::start_with(&[&logins[..], &["--http", "127.0.0.1:0"]].concat());
     assert!(get(&printed(&server, "http"), "/metrics", "").starts_with("HTTP/1.1 200"), "on this machine");
+    assert!(!warns(&server));
 }
 
 #[test]

@@ -1,12 +1,20 @@
 //! What one client of a gateway cannot do to the others: change the keyspace of shared connections, guess passwords together, take all
 //! connections, or keep them for nothing. The cluster is a Helenus, which answers as a node of Cassandra does.
 
-use std::io::{ErrorKind, Read as _};
+use std::fs;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use end_to_end::process::memory_kib;
-use end_to_end::raw::{AUTH_RESPONSE, AUTH_SUCCESS, ERROR, OPTIONS, QUERY, RESULT, Raw, frame, query};
-use end_to_end::{Calls, Cql, Server};
+use end_to_end::raw::{
+    AUTH_RESPONSE, AUTH_SUCCESS, ERROR, OPTIONS, QUERY, READY, RESULT, Raw, STARTUP, frame, query, startup,
+};
+use end_to_end::{Calls, Cql, Server, tool};
+use helenus_tls::rustls::{ClientConnection, StreamOwned};
+use helenus_tls::{ClientOptions, ReadFile, ServerTrust, client_config, server_name};
 use helenus_wire::thrift::{ColumnParent, ConsistencyLevel, Method, SlicePredicate, args};
 use tempfile::TempDir;
 
@@ -201,5 +209,71 @@ fn the_memory_limit_holds_for_calls_of_the_old_interface_in_front_of_a_cluster()
     let refusal = calls.exception(Method::GetSlice, &slice);
     assert!(refusal.ends_with(&[12, 0, 2, 0, 0]), "{}", String::from_utf8_lossy(&refusal));
     let peak = memory_kib(gateway.process_id(), "VmHWM").div_ceil(1024);
+    assert!(peak <= limit + limit / 10 + 32, "{peak} MiB");
+}
+
+/// A handshake of TLS that announces almost 64 KiB and stops after this many records of 16 KiB, the longest.
+const RECORDS: usize = 3;
+/// Half handshakes that are open together, if the gateway lets them: their bytes exceed its bound.
+const HALF_HANDSHAKES: usize = 1500;
+
+fn half_handshake() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for record in 0..RECORDS {
+        bytes.extend_from_slice(&[22, 3, 1, 0x40, 0]);
+        let begin = if record == 0 { &[1, 0, 0xFF, 0xF0][..] } else { &[] };
+        bytes.extend_from_slice(begin);
+        bytes.resize(bytes.len() + (16 << 10) - begin.len(), 0);
+    }
+    bytes
+}
+
+/// A client with an encrypted connection; what its STARTUP is answered with.
+fn started_by_tls(address: &str, ca: &str) -> Option<u8> {
+    let options = ClientOptions { trust: ServerTrust::File(ca.to_owned()), certificate: None, key: None };
+    let read: ReadFile = Arc::new(|path: &Path| fs::read(path));
+    let config = client_config(&options, &read).expect("certificates");
+    let socket = TcpStream::connect(address).ok()?;
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket option");
+    let session =
+        ClientConnection::new(config, server_name("127.0.0.1").expect("a name")).expect("a session");
+    let mut stream = StreamOwned::new(session, socket);
+    stream.write_all(&frame(4, 0, 0, STARTUP, &startup())).ok()?;
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).ok()?;
+    Some(head[4])
+}
+
+#[test]
+fn half_handshakes_keep_no_client_out_and_stay_within_the_memory() {
+    let cluster = two_keyspaces();
+    let folder = TempDir::with_prefix("helenus-half-").expect("a temporary directory");
+    let certs = folder.path().join("certs");
+    tool(&["cert", certs.to_str().expect("UTF-8")]);
+    let file = |name: &str| certs.join(name).to_str().expect("UTF-8").to_owned();
+    let limit = 64;
+    let memory = format!("memory_limit={limit}MiB");
+    let config = folder.path().join("helenus.yaml");
+    let options =
+        "  enabled: true\n  optional: true\n  ssl_context_factory: {class_name: PEMBasedSslContextFactory}\n";
+    let text = format!("client_encryption_options:\n{options}  keystore: {}\n", file("server.pem"));
+    fs::write(&config, text).expect("written");
+    let config = config.to_str().expect("UTF-8");
+    let gateway = gateway_of(&cluster, &["--set", &memory, "--config", config]);
+    let half = half_handshake();
+    let mut open = Vec::new();
+    for number in 0..HALF_HANDSHAKES {
+        let mut socket = TcpStream::connect(gateway.address()).expect("a connection");
+        // Who has been displaced meanwhile finds its connection reset.
+        let _sent = socket.write_all(&half);
+        open.push(socket);
+        if number % 300 == 299 {
+            assert_eq!(started_by_tls(gateway.address(), &file("ca.pem")), Some(READY), "beside {number}");
+            // In the clear too.
+            Raw::ready(gateway.address(), 4).run("USE app");
+        }
+    }
+    let peak = memory_kib(gateway.process_id(), "VmHWM").div_ceil(1024);
+    println!("{peak} MiB");
     assert!(peak <= limit + limit / 10 + 32, "{peak} MiB");
 }

@@ -47,6 +47,12 @@ fn a_server_with_logins_and_all_its_ports_is_cut_over_and_back() {
     }
     source.moving(&target.order("start", &["--roles"]));
     wait_for_tail(&source.data);
+    // No node keeps limits of roles, and that they end is said first.
+    admin.run("ALTER ROLE sec_app WITH OPTIONS = {'connections_max': '50'}");
+    let told = refused(&source.with_data(&["cutover", "--dry-run"]));
+    assert!(told.contains("limits here (OPTIONS)") && told.contains("sec_app"), "{told}");
+    until_done(&source.with_data(&["cutover", "--dry-run", "--accept-differences"]));
+    admin.run("ALTER ROLE sec_app WITH OPTIONS = {'connections_max': ''}");
     // What is changed during the move goes too.
     for statement in [
         "CREATE ROLE sec_late WITH LOGIN = true AND PASSWORD = 'late'",

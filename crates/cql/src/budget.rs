@@ -8,7 +8,7 @@
 use crate::cost;
 use crate::error::{CqlError, Result, SyntaxError};
 use crate::request::Request;
-use helenus_engine::{Database, account};
+use helenus_engine::{Database, ReadRequest, account};
 use helenus_model::permission::{try_dedup, try_sort};
 use helenus_model::types::{
     CqlType, collection_size, needs_normalising, normalise_within, write_json_within,
@@ -211,6 +211,17 @@ impl<'a> RequestBudget<'a> {
         }
     }
 
+    /// The work of a call that is no statement, with the limits of its reads.
+    pub fn of_read(request: ReadRequest<'a>, database: &'a Database) -> RequestBudget<'a> {
+        RequestBudget {
+            database: Some(database),
+            cancelled: request.cancelled,
+            deadline_ns: AtomicU64::new(request.deadline_ns.unwrap_or(0)),
+            may_block: request.may_block,
+            ..RequestBudget::unbounded()
+        }
+    }
+
     /// Sets the deadline that a statement gives itself (`USING TIMEOUT`), in place of the request's.
     pub(crate) fn end_at(&self, deadline_ns: u64, late: Late) {
         self.deadline_ns.store(deadline_ns.max(1), Relaxed);
@@ -300,7 +311,7 @@ impl<'a> RequestBudget<'a> {
     /// # Errors
     /// As `operation`.
     #[inline]
-    pub(crate) fn order(&self, ty: &CqlType, a: &[u8], b: &[u8]) -> Result<Ordering> {
+    pub fn order(&self, ty: &CqlType, a: &[u8], b: &[u8]) -> Result<Ordering> {
         self.comparison(ty, a, b)?;
         Ok(ty.compare(a, b))
     }

@@ -10,6 +10,7 @@ mod cost;
 mod error;
 pub mod functions;
 pub mod guardrails;
+mod index_terms;
 mod json;
 mod key_text;
 mod local;

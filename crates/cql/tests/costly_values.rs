@@ -11,6 +11,7 @@
 mod support;
 
 use helenus_cql::backend::{Backend, BoundValue, Identity, Outcome, Request};
+use helenus_cql::changes::{Cursor, PageLimits, Start, read_page, start};
 use helenus_cql::{CqlError, LocalBackend, LocalOptions};
 use helenus_engine::{Database, DatabaseOptions};
 use std::sync::Arc;
@@ -172,6 +173,19 @@ impl Server {
             Err(CqlError::Overloaded(error)) => panic!("{error}: {text}"),
             Err(_) => false,
         }
+    }
+
+    /// Runs a statement with values as an event loop and then, with a deadline, as the disk pool does.
+    fn judge_bound(&self, text: &str, values: &[BoundValue<'_>]) {
+        let plain = || Request::plain(&self.identity, values);
+        let (took_ns, _) =
+            self.timed(AT_ONCE_NS, &|| self.ask(text, Request { may_block: false, ..plain() }));
+        assert!(took_ns <= AT_ONCE_NS, "on an event loop for {} ms: {text}", took_ns / 1_000_000);
+        let deadline = || Some(self.now_ns() + DEADLINE_NS);
+        let (took_ns, answer) = self
+            .timed(DEADLINE_NS + LATE_NS, &|| self.ask(text, Request { deadline_ns: deadline(), ..plain() }));
+        println!("{} ms: {text}: {:?}", took_ns / 1_000_000, answer.err().map(|error| error.to_string()));
+        assert!(took_ns <= DEADLINE_NS + LATE_NS, "{} ms: {text}", took_ns / 1_000_000);
     }
 }
 
@@ -423,17 +437,7 @@ fn short_decimals_beside_a_long_one_end_in_time_wherever_they_are_compared() {
         ("SELECT k FROM k.ordered WHERE k = 1 AND c IN ?", beside),
         ("UPDATE k.near SET c = [] WHERE k = 1 IF l[3] IN ?", beside),
     ] {
-        let values = [value];
-        let plain = || Request::plain(&server.identity, &values);
-        let (took_ns, _) =
-            server.timed(AT_ONCE_NS, &|| server.ask(text, Request { may_block: false, ..plain() }));
-        assert!(took_ns <= AT_ONCE_NS, "on an event loop for {} ms: {text}", took_ns / 1_000_000);
-        let deadline = || Some(server.now_ns() + DEADLINE_NS);
-        let (took_ns, answer) = server.timed(DEADLINE_NS + LATE_NS, &|| {
-            server.ask(text, Request { deadline_ns: deadline(), ..plain() })
-        });
-        println!("{} ms: {text}: {:?}", took_ns / 1_000_000, answer.err().map(|error| error.to_string()));
-        assert!(took_ns <= DEADLINE_NS + LATE_NS, "{} ms: {text}", took_ns / 1_000_000);
+        server.judge_bound(text, &[value]);
     }
 }
 
@@ -471,4 +475,163 @@ fn a_conditional_batch_writes_no_row_that_it_deletes_whatever_the_bytes_of_its_n
     server.backend.query("SELECT v FROM k.b WHERE k = 1", &request, &mut out).unwrap();
     let found: Vec<_> = out.into_rows().into_iter().map(|row| row[0].clone().unwrap()[3]).collect();
     assert_eq!(found, [2, 6]);
+}
+
+/// A decimal of so many bytes, and a text of about so many whose letters have accents of their own.
+fn long_decimal(bytes: usize) -> Vec<u8> {
+    [&[0, 0, 0, 3][..], &vec![0x5A; bytes - 4]].concat()
+}
+
+fn long_text(bytes: usize) -> String {
+    "E\u{301}".repeat(bytes / 3)
+}
+
+#[test]
+fn a_value_that_an_index_is_asked_for_ends_in_time_whatever_its_digits_and_accents() {
+    let server = Server::new();
+    let options =
+        "USING 'sai' WITH OPTIONS = {'case_sensitive': 'false', 'normalize': 'true', 'ascii': 'true'}";
+    for text in [
+        "CREATE TABLE k.indexed (k int PRIMARY KEY, d decimal, g decimal, v varint, x text, l list<text>, s set<text>, \
+         n list<decimal>, o list<decimal>, m map<decimal, int>)",
+        "CREATE INDEX ON k.indexed (d) USING 'sai'",
+        "CREATE INDEX ON k.indexed (g)",
+        "CREATE INDEX ON k.indexed (v) USING 'sai'",
+        &format!("CREATE INDEX ON k.indexed (x) {options}"),
+        &format!("CREATE INDEX ON k.indexed (VALUES(l)) {options}"),
+        &format!("CREATE INDEX ON k.indexed (VALUES(s)) {options}"),
+        "CREATE INDEX ON k.indexed (VALUES(n)) USING 'sai'",
+        "CREATE INDEX ON k.indexed (VALUES(o))",
+        "CREATE INDEX ON k.indexed (ENTRIES(m)) USING 'sai'",
+    ] {
+        server.run(text, &[]).unwrap();
+    }
+    let texts: Vec<Vec<u8>> = (0..2000).map(|number| format!("e{number:04}").into_bytes()).collect();
+    let texts = packed(texts.len(), texts.into_iter());
+    let values = [BoundValue::Bytes(&texts), BoundValue::Bytes(&texts)];
+    server
+        .run("INSERT INTO k.indexed (k, d, g, v, x, l, s) VALUES (1, 1.0, 1.0, 1, 'e', ?, ?)", &values)
+        .unwrap();
+    for bytes in [0xFFFF, 128 << 10, 4 << 20] {
+        let (decimal, text) = (long_decimal(bytes), long_text(bytes));
+        let (decimal, text) = (BoundValue::Bytes(&decimal), BoundValue::Bytes(text.as_bytes()));
+        for test in
+            ["d = ?", "d > ?", "d < ?", "g = ?", "v = ?", "v > ?", "n CONTAINS ?", "o CONTAINS ?", "m[?] = 1"]
+        {
+            server.judge_bound(&format!("SELECT k FROM k.indexed WHERE {test}"), &[decimal]);
+        }
+        for test in [
+            "x = ?",
+            "l CONTAINS ?",
+            "s CONTAINS ?",
+            "l CONTAINS 'E0001' AND l CONTAINS ?",
+            "s CONTAINS 'E0001' AND s CONTAINS ?",
+        ] {
+            server.judge_bound(&format!("SELECT k FROM k.indexed WHERE {test}"), &[text]);
+        }
+    }
+    let (short, long) = (long_decimal(8 << 10), long_decimal(0xFFFE));
+    let (shorts, longs) =
+        (packed(500, vec![short; 500].into_iter()), packed(100, vec![long; 100].into_iter()));
+    server.judge_bound("UPDATE k.indexed SET n = ? WHERE k = 2", &[BoundValue::Bytes(&shorts)]);
+    server.judge_bound("UPDATE k.indexed SET o = ? WHERE k = 2", &[BoundValue::Bytes(&longs)]);
+}
+
+#[test]
+fn an_index_finds_equal_numbers_and_texts_of_any_length() {
+    let server = Server::new();
+    for text in [
+        "CREATE TABLE k.equal (k int PRIMARY KEY, d decimal, x text, l list<text>)",
+        "CREATE INDEX ON k.equal (d) USING 'sai'",
+        "CREATE INDEX ON k.equal (x) USING 'sai' WITH OPTIONS = {'normalize': 'true'}",
+        "CREATE INDEX ON k.equal (l) USING 'sai' WITH OPTIONS = {'normalize': 'true'}",
+        "INSERT INTO k.equal (k, d) VALUES (1, 1)",
+    ] {
+        server.run(text, &[]).unwrap();
+    }
+    // 8190 bytes as they are stored, and 12,285 as they are searched: longer than a term may be.
+    let (composed, apart) = ("\u{c9}".repeat(4095), "E\u{301}".repeat(4095));
+    let list = packed(1, [composed.clone().into_bytes()].into_iter());
+    let values = [BoundValue::Bytes(composed.as_bytes()), BoundValue::Bytes(&list)];
+    server.run("INSERT INTO k.equal (k, x, l) VALUES (2, ?, ?)", &values).unwrap();
+    // 1 with 30,000 zeros behind its point.
+    let zeros = num_bigint::BigInt::from(10).pow(30_000_u32);
+    let one = [&30_000_i32.to_be_bytes()[..], &zeros.to_signed_bytes_be()].concat();
+    assert!(one.len() > 8 << 10);
+    let apart = apart.as_bytes();
+    for (test, value, expected) in [
+        ("d = ?", &one[..], 1),
+        ("d >= ?", &one, 1),
+        ("x = ?", apart, 2),
+        ("l CONTAINS ?", apart, 2),
+        ("x = ? AND l CONTAINS 'x'", apart, 0),
+    ] {
+        let (values, mut out) = ([BoundValue::Bytes(value)], support::Collected::default());
+        let request = Request::plain(&server.identity, &values);
+        server.backend.query(&format!("SELECT k FROM k.equal WHERE {test}"), &request, &mut out).unwrap();
+        let found: Vec<u8> = out.into_rows().into_iter().map(|row| row[0].clone().unwrap()[3]).collect();
+        assert_eq!(found, if expected == 0 { vec![] } else { vec![expected] }, "{test}");
+    }
+}
+
+#[test]
+fn the_feed_goes_on_behind_numbers_whose_digits_take_minutes() {
+    let server = Server::new();
+    for text in [
+        "CREATE TABLE k.fed (k int PRIMARY KEY, d decimal, v varint, s set<decimal>, l list<varint>) WITH cdc = true",
+        "INSERT INTO k.fed (k, d) VALUES (1, 1.5)",
+    ] {
+        server.run(text, &[]).unwrap();
+    }
+    let (long, some) = (long_decimal(4 << 20), long_decimal(128 << 10));
+    let element = long_decimal(0xF000);
+    let many = packed(60, (0..60).map(|number| [&element[..], &[number]].concat()));
+    for (text, value) in [
+        ("INSERT INTO k.fed (k, d) VALUES (2, ?)", &long),
+        ("INSERT INTO k.fed (k, v) VALUES (3, ?)", &long),
+        ("INSERT INTO k.fed (k, s) VALUES (4, ?)", &many),
+        ("INSERT INTO k.fed (k, l) VALUES (5, ?)", &many),
+    ] {
+        server.run(text, &[BoundValue::Bytes(value)]).unwrap();
+    }
+    for number in 6..12 {
+        let text = format!("INSERT INTO k.fed (k, d) VALUES ({number}, ?)");
+        server.run(&text, &[BoundValue::Bytes(&some)]).unwrap();
+    }
+    server.run("INSERT INTO k.fed (k, d) VALUES (12, 1.5)", &[]).unwrap();
+    let database = server.backend.database();
+    for (from, is_snapshot) in [(Start::Oldest, false), (Start::Beginning, true)] {
+        let mut cursor = start(database, ("k", "fed"), from).unwrap();
+        let mut events = Vec::new();
+        loop {
+            let read = || read_page(database, ("k", "fed"), cursor.clone(), PageLimits::default());
+            let begin_ns = server.now_ns();
+            let page = read().unwrap();
+            let took_ns = server.now_ns() - begin_ns;
+            assert!(
+                took_ns <= 10 * LATE_NS,
+                "a page of {} events took {} ms",
+                page.events.len(),
+                took_ns / 1_000_000
+            );
+            let is_behind = matches!(page.next, Cursor::Changes(_)) && (is_snapshot || page.is_end);
+            cursor = page.next;
+            events.extend(page.events.into_iter().filter(|event| event.operation != "schema"));
+            if is_behind {
+                break;
+            }
+        }
+        assert_eq!(events.len(), 12);
+        let of = |number: u8| {
+            let key = format!("\"key\":{{\"k\":{number}}}");
+            &events.iter().find(|event| event.json.contains(&key)).unwrap().json
+        };
+        assert!(of(1).contains("\"d\":1.5") && of(12).contains("\"d\":1.5"));
+        assert!(of(2).contains("\"d\":\"0x00000003") && of(3).contains("\"v\":\"0x00000003"));
+        assert!(of(6).contains("\"d\":") && !of(6).contains("\"0x"), "128 KiB are printed");
+        for number in [4, 5] {
+            let text = of(number);
+            assert!(text.contains("\"0x00000003"), "not all of 60 are printed");
+        }
+    }
 }

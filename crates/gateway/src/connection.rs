@@ -23,6 +23,7 @@ use crate::deliver::fail;
 use crate::forward::forward;
 use crate::input::{Arrived, Input};
 use crate::job::{InFlight, Job};
+use crate::newcomers::Entrant;
 use crate::patience::{Late, Patience};
 use crate::prepare::{prepare, prepare_again};
 use crate::roles::{AUTHENTICATOR, Role};
@@ -64,22 +65,32 @@ pub(crate) struct Connection {
     /// As what its requests run; `None` before the login.
     role: Option<Arc<Role>>,
     keyspace: Option<Arc<str>>,
+    /// Told when the client has begun: has logged in, or has sent STARTUP where nobody logs in.
+    entrant: Arc<Entrant>,
+    is_encrypted: bool,
 }
 
 impl Connection {
-    pub fn new(shared: &Arc<Shared>, client: &Arc<Client>) -> Connection {
+    /// `entrant`: its place, and whether it is encrypted.
+    pub fn new(
+        shared: &Arc<Shared>,
+        client: &Arc<Client>,
+        (entrant, is_encrypted): (&Arc<Entrant>, bool),
+    ) -> Connection {
         let options = &shared.options;
         Connection {
             input: Input::new(
                 (options.frame_bytes_max, options.message_bytes_max),
                 shared.roles.are_needed().then_some(BEFORE_LOGIN_BYTES_MAX),
-                &shared.budgets.requests,
+                &shared.budgets.requests_of(client.remote.ip()),
             ),
             shared: Arc::clone(shared),
             client: Arc::clone(client),
             version: None,
             role: (!shared.roles.are_needed()).then(|| shared.roles.own()),
             keyspace: None,
+            entrant: Arc::clone(entrant),
+            is_encrypted,
         }
     }
 
@@ -90,6 +101,9 @@ impl Connection {
             self.client.resume(agreed, &state.unsent);
             self.version = Some(agreed.version);
             self.keyspace.clone_from(&agreed.keyspace);
+            if self.role.is_some() {
+                self.entrant.begin(self.is_encrypted);
+            }
         }
         if let Some(refusal) = self.input.resume(state.agreed.as_ref(), state.unserved) {
             self.client.refuse(&refusal);
@@ -261,7 +275,10 @@ impl Connection {
                 self.version = Some(version);
                 self.input.start(version, compression);
                 let answer = match self.role {
-                    Some(_) => Outgoing::Ready,
+                    Some(_) => {
+                        self.entrant.begin(self.is_encrypted);
+                        Outgoing::Ready
+                    }
                     None => Outgoing::Authenticate(AUTHENTICATOR),
                 };
                 self.client.start(version, compression, (header.stream, &answer));
@@ -314,6 +331,7 @@ impl Connection {
         match checked {
             Ok(role) => {
                 self.role = Some(role);
+                self.entrant.begin(self.is_encrypted);
                 self.input.log_in();
                 self.client.answer(version, stream, &Outgoing::AuthSuccess(None));
             }

@@ -230,11 +230,10 @@ impl Input {
     /// Gives up the message for which there was no room in time. Returns its refusal, unless that comes at the message's end.
     pub fn give_up(&mut self) -> Option<Refusal> {
         self.wanted.take()?;
+        let (used, max, of) = self.budget.most_used();
         let text = format!(
-            "Request breached limit on bytes in flight. (Using {}/{} bytes of global limit.)Server is currently in an overloaded state and \
-             cannot accept more requests.",
-            self.budget.used(),
-            self.budget.max()
+            "Request breached limit on bytes in flight. (Using {used}/{max} bytes of {of} limit.)Server is currently in an overloaded state \
+             and cannot accept more requests."
         );
         let error = WireError::Overloaded { text };
         let input = self.bytes.get(self.used..).unwrap_or_default();

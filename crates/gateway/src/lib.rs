@@ -23,6 +23,7 @@ mod job;
 mod lexed;
 mod listeners;
 mod login_turns;
+mod newcomers;
 mod open_connections;
 mod options;
 mod own_tables;
@@ -41,7 +42,7 @@ mod statements;
 mod translate;
 
 pub use listeners::Listeners;
-pub use options::{Admission, GatewayError, GatewayOptions, KnownStatements, OwnNode};
+pub use options::{Admission, GatewayError, GatewayOptions, KnownStatements, Newcomer, OwnNode, Place};
 pub use roles::{LoginPlace, LoginRefused, Role, Roles, RolesOptions};
 pub use server::Gateway;
 pub use statement_text::{is_select, used_keyspace};

@@ -1,7 +1,7 @@
 //! The settings of a gateway, and why it cannot start.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use helenus_tls::ServerTls;
@@ -55,7 +55,26 @@ pub struct GatewayOptions {
 
 /// Admits a connection from an address until the value is dropped, or says why it has no place: the process has other connections and
 /// files too.
-pub type Admission = Arc<dyn Fn(IpAddr) -> Result<Box<dyn Send + Sync>, String> + Send + Sync>;
+pub type Admission = Arc<dyn Fn(IpAddr) -> Result<Box<dyn Place>, String> + Send + Sync>;
+
+/// The place of a connection among all of the process, until it is dropped.
+pub trait Place: Send + Sync {
+    /// Makes its memory on the account of the process this many bytes. False: there are not so many, and it keeps what it had. Fewer
+    /// than it had are always there.
+    fn take_memory(&self, bytes: u64) -> bool;
+
+    /// Tells the process of the connection, which may have to make room for others until its client has begun.
+    fn show_newcomer(&self, newcomer: Weak<dyn Newcomer>);
+}
+
+/// A connection whose client has not begun: who it is is not known yet.
+pub trait Newcomer: Send + Sync {
+    /// Whether it has begun meanwhile, or ends.
+    fn has_begun(&self) -> bool;
+
+    /// Ends it, so that there is room for another, unless it has begun meanwhile.
+    fn displace(&self);
+}
 
 /// Finds the keyspace in use and the text of a prepared statement by its id.
 pub type KnownStatements = Arc<dyn Fn(&[u8; 16]) -> Option<(Option<String>, String)> + Send + Sync>;

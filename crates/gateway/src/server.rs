@@ -16,8 +16,9 @@ use crate::client::Client;
 use crate::connection::Connection;
 use crate::events;
 use crate::listeners::{Door, Listeners};
+use crate::newcomers::Entrant;
 use crate::open_connections::Opened;
-use crate::options::{GatewayError, GatewayOptions};
+use crate::options::{GatewayError, GatewayOptions, Newcomer};
 use crate::refused::Refused;
 use crate::roles::Roles;
 use crate::shared::Shared;
@@ -161,8 +162,9 @@ async fn accept(shared: Arc<Shared>, (listener, may_be_tls): (TcpListener, bool)
             Ok(admitted) => {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    serve(&shared, (socket, may_be_tls)).await;
-                    drop(admitted);
+                    let (opened, entrant) = admitted;
+                    serve(&shared, (socket, may_be_tls), entrant).await;
+                    drop(opened);
                 });
             }
             Err(reason) => refused.tell(socket, reason),
@@ -171,38 +173,45 @@ async fn accept(shared: Arc<Shared>, (listener, may_be_tls): (TcpListener, bool)
 }
 
 /// The place of a connection, which it has until it is dropped.
-type Admitted = (Opened, Option<Box<dyn Send + Sync>>);
+type Admitted = (Opened, Arc<Entrant>);
 
-/// Checks the limits on connections: first those of the gateway, then those of the process.
+/// Checks the limits on connections: first those of the gateway, then those of the process, and the memory of one more.
 fn admit(shared: &Shared, address: IpAddr) -> Result<Admitted, String> {
     let options = &shared.options;
     let (max, max_of_address) = (options.connections_max, options.connections_max_per_address);
     let opened = shared.open.open(address, max, max_of_address)?;
-    let admitted = options.admission.as_ref().map(|admits| admits(address)).transpose()?;
-    Ok((opened, admitted))
+    let entrant =
+        shared.newcomers.enter(options.admission.as_ref().map(|admits| admits(address)).transpose()?);
+    shared.newcomers.add(&entrant)?;
+    Ok((opened, entrant))
 }
 
-async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool)) {
+async fn serve(shared: &Arc<Shared>, (socket, may_be_tls): (TcpStream, bool), entrant: Arc<Entrant>) {
     let (Ok(local), Ok(remote)) = (socket.local_addr(), socket.peer_addr()) else {
         return;
     };
     let _ = socket.set_nodelay(true);
     let within = shared.options.handshake_timeout;
     let secured = tokio::select! {
-        secured = tokio::time::timeout(within, Box::pin(secure(shared, socket, may_be_tls))) => secured,
+        secured = tokio::time::timeout(within, Box::pin(secure(shared, (socket, may_be_tls), &entrant))) => secured,
         () = shared.stopped() => return,
+        () = entrant.displaced() => return,
     };
-    let Ok(Some((input, output))) = secured else {
+    let Ok(Some(Secured { halves, is_encrypted })) = secured else {
         return;
     };
-    let client = Arc::new(Client::new((local, remote), &shared.budgets));
+    let client = Arc::new(Client::new((local, remote), &shared.budgets.of_client(remote.ip())));
     shared.add_client(&client);
-    let connection = Connection::new(shared, &client);
-    run(shared, (&client, connection), (input, output)).await;
+    let connection = Connection::new(shared, &client, (&entrant, is_encrypted));
+    run(shared, (&client, connection, &entrant), halves).await;
 }
 
 /// Serves a client until its connection ends. Both halves of the socket are dropped then.
-async fn run(shared: &Shared, (client, connection): (&Arc<Client>, Connection), (input, output): Halves) {
+async fn run(
+    shared: &Shared,
+    (client, connection, entrant): (&Arc<Client>, Connection, &Entrant),
+    (input, output): Halves,
+) {
     let (writes, grace) = (Arc::clone(client), shared.options.reader_grace);
     let mut writer = tokio::spawn(async move { writes.write(output, grace).await });
     tokio::select! {
@@ -210,6 +219,7 @@ async fn run(shared: &Shared, (client, connection): (&Arc<Client>, Connection), 
         () = connection.run(input) => drop(writer.await),
         // A client that takes nothing is not listened to either.
         _ = &mut writer => {}
+        () = entrant.displaced() => client.end(),
     }
 }
 
@@ -219,23 +229,38 @@ async fn go_on(shared: &Arc<Shared>, socket: TcpStream, state: HandedOver) {
     };
     // Counted, but not refused: the server that had it until now has let it in, and may still count it for the process.
     let _opened = shared.open.go_on(remote.ip());
-    let _admitted = shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok());
-    let client = Arc::new(Client::new((local, remote), &shared.budgets));
-    let mut connection = Connection::new(shared, &client);
+    let place = shared.options.admission.as_ref().and_then(|admits| admits(remote.ip()).ok());
+    let entrant = shared.newcomers.enter(place);
+    let client = Arc::new(Client::new((local, remote), &shared.budgets.of_client(remote.ip())));
+    let mut connection = Connection::new(shared, &client, (&entrant, false));
     connection.resume(state);
+    if !entrant.has_begun() {
+        // It has to log in once more.
+        let _counted = shared.newcomers.add(&entrant);
+    }
     shared.add_client(&client);
     shared.shown.tell(&shared.cluster, &client);
     let (input, output) = socket.into_split();
-    run(shared, (&client, connection), (Box::new(input), Box::new(output))).await;
+    run(shared, (&client, connection, &entrant), (Box::new(input), Box::new(output))).await;
 }
 
 type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
-/// Makes the handshake of TLS, if the client or the settings ask for it.
-async fn secure(shared: &Shared, socket: TcpStream, may_be_tls: bool) -> Option<Halves> {
-    let clear = |socket: TcpStream| -> Halves {
+/// A connection that may be read.
+struct Secured {
+    halves: Halves,
+    is_encrypted: bool,
+}
+
+/// Makes the handshake of TLS, if the client or the settings ask for it. `None`: it failed, or there is no memory for it.
+async fn secure(
+    shared: &Shared,
+    (socket, may_be_tls): (TcpStream, bool),
+    entrant: &Arc<Entrant>,
+) -> Option<Secured> {
+    let clear = |socket: TcpStream| {
         let (input, output) = socket.into_split();
-        (Box::new(input), Box::new(output))
+        Secured { halves: (Box::new(input), Box::new(output)), is_encrypted: false }
     };
     let Some(tls) = shared.options.tls.as_ref().filter(|_| may_be_tls) else {
         return Some(clear(socket));
@@ -246,7 +271,10 @@ async fn secure(shared: &Shared, socket: TcpStream, may_be_tls: bool) -> Option<
             return Some(clear(socket));
         }
     }
+    if !shared.newcomers.begin_handshake(entrant) {
+        return None;
+    }
     let stream = TlsAcceptor::from(tls.config()).accept(socket).await.ok()?;
     let (input, output) = tokio::io::split(stream);
-    Some((Box::new(input), Box::new(output)))
+    Some(Secured { halves: (Box::new(input), Box::new(output)), is_encrypted: true })
 }

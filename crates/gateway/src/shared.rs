@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::budget::Budgets;
 use crate::client::Client;
+use crate::newcomers::Newcomers;
 use crate::open_connections::OpenConnections;
 use crate::options::GatewayOptions;
 use crate::paging::PagingStates;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub paging: PagingStates,
     pub shown: ShownNodes,
     pub open: Arc<OpenConnections>,
+    pub newcomers: Newcomers,
 }
 
 impl Shared {
@@ -57,6 +59,7 @@ impl Shared {
         Shared {
             shown: ShownNodes::new(shows_all),
             open: Arc::default(),
+            newcomers: Newcomers::of(options.connections_max, options.bytes_max / 2),
             statements: Statements::new(options.statements_bytes_max),
             budgets: Budgets::new(options.bytes_max, options.unread_bytes_max),
             clients: Mutex::default(),

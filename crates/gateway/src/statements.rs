@@ -10,18 +10,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use helenus_cluster::Statement;
 use helenus_wire::native::{ColumnSpec, SchemaChange, SchemaTarget};
 use parking_lot::Mutex;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use crate::statement_text::StatementText;
 
 /// The least memory of a part of the cache, each with a lock of its own, and the most parts. No statement fits into the cache that does not
-/// fit into a part, so there are few. quick_cache makes one part of `ITEMS_OF_PART` items that it is to expect.
+/// fit into a part, so there are few.
 const PART_BYTES_MIN: u64 = 8 << 20;
 const PARTS_MAX: u64 = 4;
-const ITEMS_OF_PART: u64 = 32;
+/// The fewest items of a part that quick_cache does not join with another, and about the memory of one: of so many that were evicted it
+/// knows that they were used before.
+const ITEMS_OF_PART_MIN: u64 = 32;
+const ITEM_BYTES: u64 = 2 << 10;
 /// Statements that are being prepared, beyond which those are forgotten that are not.
 const PREPARING_MAX: usize = 1_000;
 
@@ -112,12 +115,28 @@ impl Drop for PrepareTurn<'_> {
     }
 }
 
+/// A cache of so many bytes in parts, each of which keeps statements of up to a half of it.
+fn in_parts(bytes_max: u64) -> Cache<StatementId, Arc<GatewayStatement>, ByMemory> {
+    // A power of two, as quick_cache would make more parts of another number.
+    let parts = 1 << (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX).ilog2();
+    let items = (bytes_max / ITEM_BYTES).max(ITEMS_OF_PART_MIN * parts);
+    let options = OptionsBuilder::new()
+        .shards(parts as usize)
+        .estimated_items_capacity(items as usize)
+        .weight_capacity(bytes_max)
+        .build();
+    match options {
+        Ok(options) => {
+            Cache::with_options(options, ByMemory, DefaultHashBuilder::default(), DefaultLifecycle::default())
+        }
+        Err(_nothing_is_missing) => Cache::with_weighter(items as usize, bytes_max, ByMemory),
+    }
+}
+
 impl Statements {
     /// `bytes_max`: the memory of all statements.
     pub fn new(bytes_max: u64) -> Statements {
-        let items = ITEMS_OF_PART * (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX);
-        let kept = Cache::with_weighter(items as usize, bytes_max, ByMemory);
-        Statements { kept, preparing: Mutex::default() }
+        Statements { kept: in_parts(bytes_max), preparing: Mutex::default() }
     }
 
     /// Why a statement cannot be kept, for its client: it would have to be prepared for each execution.
@@ -198,4 +217,18 @@ pub(crate) fn metadata_id(columns: &[ColumnSpec]) -> Vec<u8> {
         context.consume(format!("{}.{}.{} {:?}\n", column.keyspace, column.table, column.name, column.ty));
     }
     context.finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_has_a_part_for_each_8_mib_up_to_four() {
+        for (mib, parts) in [(0, 1), (1, 1), (8, 1), (15, 1), (16, 2), (31, 2), (32, 4), (64, 4), (4096, 4)] {
+            let cache = in_parts(mib << 20);
+            assert_eq!(cache.num_shards(), parts, "{mib} MiB");
+            assert_eq!(cache.shard_capacity(), (mib << 20).div_ceil(parts as u64), "{mib} MiB");
+        }
+    }
 }

@@ -6,12 +6,12 @@
 mod scripted_node;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use helenus_cluster::{AnswerRoom, Cluster, ClusterOptions};
-use helenus_gateway::{Gateway, GatewayOptions, Roles, RolesOptions};
+use helenus_gateway::{Gateway, GatewayOptions, Newcomer, Place, Roles, RolesOptions};
 use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, CQL_VERSION, Direction, EnvelopeReader, ErrorCode, ErrorMessage,
     Opcode, Prepare, Query, QueryParameters, Request, RequestHead, Response, StatementRef, Statements, Value,
@@ -351,6 +351,65 @@ async fn who_is_not_admitted_by_the_process_is_told_why() {
     let mut told = Vec::new();
     socket.read_to_end(&mut told).await.unwrap();
     assert!(String::from_utf8_lossy(&told).contains("no more files"));
+}
+
+/// A process that has memory for so many bytes of connections.
+#[derive(Clone)]
+struct Process(Arc<AtomicU64>);
+
+struct Held {
+    process: Process,
+    bytes: AtomicU64,
+}
+
+impl Place for Held {
+    fn take_memory(&self, bytes: u64) -> bool {
+        let before = self.bytes.load(Ordering::SeqCst);
+        let left = |free: u64| (free + before).checked_sub(bytes);
+        let is_taken = self.process.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok();
+        if is_taken {
+            self.bytes.store(bytes, Ordering::SeqCst);
+        }
+        is_taken
+    }
+
+    fn show_newcomer(&self, _newcomer: Weak<dyn Newcomer>) {}
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.take_memory(0);
+    }
+}
+
+#[tokio::test]
+async fn clients_that_have_not_begun_make_room_for_others_and_those_that_have_stay() {
+    const CONNECTIONS: u64 = 16;
+    let process = Process(Arc::new(AtomicU64::new(CONNECTIONS * (4 << 10))));
+    let place = |process: &Process| Held { process: process.clone(), bytes: AtomicU64::new(0) };
+    let admitting = process.clone();
+    let admission: helenus_gateway::Admission = Arc::new(move |_| Ok(Box::new(place(&admitting))));
+    let options = GatewayOptions { admission: Some(admission), ..options() };
+    let (gateway, _) = gateway(Then::Void, &AnswerRoom::new(MIB), options).await;
+    let mut begun = vec![Client::of(&gateway).await];
+    let mut silent = Vec::new();
+    for number in 0..10 * CONNECTIONS {
+        silent.push(TcpStream::connect(gateway.address()).await.unwrap());
+        if number % 20 == 0 && begun.len() < 8 {
+            begun.push(Client::of(&gateway).await);
+        }
+    }
+    // The oldest of those that say nothing are closed.
+    assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
+    for client in &mut begun {
+        let mut options = Vec::new();
+        Request::Options.encode(&RequestHead::new(Version::V4, 1), &mut options).unwrap();
+        client.socket.write_all(&options).await.unwrap();
+        assert_eq!(client.receive().await.0, Opcode::Supported, "who has begun is served on");
+    }
+    drop((begun, silent));
+    gateway.drain(Duration::from_secs(60)).await;
+    assert_eq!(process.0.load(Ordering::SeqCst), CONNECTIONS * (4 << 10), "all memory came back");
 }
 
 /// The few columns of a text may have types of thousands of fields, each with a name.

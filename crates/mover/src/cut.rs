@@ -68,7 +68,7 @@ pub(crate) fn cut(
     }
     let accepts = (order.accepts_differences, order.is_dry_run);
     let definitions = in_time((context, runtime), CutDefinitions::make_ready(context, accepts))?;
-    let roles = in_time((context, runtime), CutRoles::make_ready(context, order.is_dry_run))?;
+    let roles = in_time((context, runtime), CutRoles::make_ready(context, accepts))?;
     let mut notes = roles.as_ref().map(|roles| roles.notes.clone()).unwrap_or_default();
     notes.extend(definitions.notes.iter().cloned());
     if order.rollback_within_s > 0 {

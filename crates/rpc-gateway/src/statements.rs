@@ -13,8 +13,8 @@ use helenus_wire::native::{
     Batch, BatchKind, BatchStatement, Consistency, ErrorCode, Query, QueryParameters, Request, StatementRef,
     Statements, Value, Values, Version,
 };
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -22,10 +22,13 @@ use tokio::time::Instant;
 const BYTES_MAX: u64 = 32 << 20;
 const ACCOUNT_PART: u64 = 8;
 /// The least memory of a part of the cache, each with a lock of its own, and the most parts. No statement fits into the cache that does not
-/// fit into a part, so there are few. quick_cache makes one part of `ITEMS_OF_PART` items that it is to expect.
+/// fit into a part, so there are few.
 const PART_BYTES_MIN: u64 = 8 << 20;
 const PARTS_MAX: u64 = 4;
-const ITEMS_OF_PART: u64 = 32;
+/// The fewest items of a part that quick_cache does not join with another, and about the memory of one: of so many that were evicted it
+/// knows that they were used before.
+const ITEMS_OF_PART_MIN: u64 = 32;
+const ITEM_BYTES: u64 = 2 << 10;
 /// A page that is too long for the room that there is, is asked for again with this part of its rows.
 const FEWER_ROWS: i32 = 8;
 
@@ -52,9 +55,25 @@ pub(crate) struct Prepared(Cache<String, Remembered, ByMemory>);
 
 impl Default for Prepared {
     fn default() -> Prepared {
-        let bytes_max = BYTES_MAX.min(account::limit() / ACCOUNT_PART);
-        let items = ITEMS_OF_PART * (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX);
-        Prepared(Cache::with_weighter(items as usize, bytes_max, ByMemory))
+        Prepared(in_parts(BYTES_MAX.min(account::limit() / ACCOUNT_PART)))
+    }
+}
+
+/// A cache of so many bytes in parts, each of which keeps statements of up to a half of it.
+fn in_parts(bytes_max: u64) -> Cache<String, Remembered, ByMemory> {
+    // A power of two, as quick_cache would make more parts of another number.
+    let parts = 1 << (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX).ilog2();
+    let items = (bytes_max / ITEM_BYTES).max(ITEMS_OF_PART_MIN * parts);
+    let options = OptionsBuilder::new()
+        .shards(parts as usize)
+        .estimated_items_capacity(items as usize)
+        .weight_capacity(bytes_max)
+        .build();
+    match options {
+        Ok(options) => {
+            Cache::with_options(options, ByMemory, DefaultHashBuilder::default(), DefaultLifecycle::default())
+        }
+        Err(_nothing_is_missing) => Cache::with_weighter(items as usize, bytes_max, ByMemory),
     }
 }
 
@@ -419,6 +438,15 @@ mod tests {
         assert!(answers.used() >= 64 << 10);
         drop(ahead);
         assert_eq!(answers.used(), 0);
+    }
+
+    #[test]
+    fn a_cache_has_a_part_for_each_8_mib_up_to_four() {
+        for (mib, parts) in [(0, 1), (1, 1), (8, 1), (15, 1), (16, 2), (31, 2), (32, 4), (64, 4), (4096, 4)] {
+            let cache = in_parts(mib << 20);
+            assert_eq!(cache.num_shards(), parts, "{mib} MiB");
+            assert_eq!(cache.shard_capacity(), (mib << 20).div_ceil(parts as u64), "{mib} MiB");
+        }
     }
 }
 

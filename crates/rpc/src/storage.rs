@@ -7,6 +7,7 @@ use crate::call_options::{CallOptions, LoginHandle, LoginTurn};
 use helenus_cql::CqlError;
 use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Answer, Backend, Identity, LoginRefused, Request, RowsOut};
+use helenus_cql::budget::RequestBudget;
 use helenus_cql::syntax::ast::Permission;
 use helenus_engine::read::{ReadCommand, RowSink};
 use helenus_engine::{Listening, TableStatus, Ticket, read_indexed};
@@ -285,6 +286,7 @@ impl Storage for Arc<LocalBackend> {
         _is_atomic: bool,
         manner: CallOptions<'_>,
     ) -> Result<Ticket, CqlError> {
+        RequestBudget::of_read(manner.read(), self.database()).terms_of(mutation)?;
         let ticket = self.database().write_stamped_by_clients(mutation, manner.read())?;
         manner.wrote(mutation);
         Ok(ticket)

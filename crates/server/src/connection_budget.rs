@@ -95,7 +95,7 @@ impl ConnectionBudget {
     }
 
     /// Adds a connection that has not begun. If there are too many, of whatever server, the oldest are told to end.
-    pub(crate) fn add_newcomer(&self, newcomer: Weak<dyn Newcomer>) {
+    pub fn add_newcomer(&self, newcomer: Weak<dyn Newcomer>) {
         let displaced = self.newcomers.lock().add(newcomer);
         displaced.iter().for_each(|newcomer| newcomer.displace());
     }
@@ -141,7 +141,7 @@ impl Drop for Admitted {
 }
 
 /// A connection as long as its client has not begun: it has sent no message that shows who it is.
-pub(crate) trait Newcomer: Send + Sync {
+pub trait Newcomer: Send + Sync {
     /// Whether it has begun meanwhile.
     fn has_begun(&self) -> bool;
     /// Tells it to end, so that there is room for another, unless it has begun meanwhile.

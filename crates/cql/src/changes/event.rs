@@ -7,7 +7,11 @@
 //!
 //! An event may be several times as long as what was written: a value stands in it twice, a blob as digits, and the images of a
 //! row besides. So memory is asked for before each value.
+//!
+//! The digits of long numbers take more time than their bytes tell. An event has `STEPS_MAX` steps of such work; numbers for
+//! which none are left stand in it in hexadecimal. That depends on the event alone, so all readers get the same text.
 
+use crate::cost;
 use helenus_engine::account::{self, Refusal};
 use helenus_engine::changes::{Before, Change, ChangeKind, SchemaEvent};
 use helenus_model::cell::Cell;
@@ -19,6 +23,16 @@ use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::{Column, ColumnKind, Table};
 use helenus_model::types::{CqlType, UserType, key_values, pack, write_json_exactly, write_json_string};
 use std::fmt::Write;
+
+/// The most steps of work (`cost`) on the numbers of an event: a quarter of a second. One number of some 700,000 digits takes
+/// as many.
+pub(super) const STEPS_MAX: usize = 250_000;
+
+/// An event as JSON, and the steps of work on its numbers.
+pub(super) struct EventText {
+    pub(super) json: String,
+    pub(super) steps: usize,
+}
 
 /// The operation of a change, as the event's `op` has it.
 pub fn operation_of(change: &Change<'_>) -> &'static str {
@@ -71,7 +85,7 @@ pub(super) struct Head<'h> {
 ///
 /// # Errors
 /// There is no memory for it.
-pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> Result<String, Refusal> {
+pub(super) fn change_json(change: &Change<'_>, cursor: &str) -> Result<EventText, Refusal> {
     let head = Head {
         cursor,
         operation: operation_of(change),
@@ -111,7 +125,7 @@ pub(super) fn row_json(
     head: &Head<'_>,
     (key, row): (&[u8], RowView<'_>),
     is_static: bool,
-) -> Result<String, Refusal> {
+) -> Result<EventText, Refusal> {
     let mut event = Event::begin(table, head);
     match is_static {
         true => event.static_row(key, row, Before::NotRecorded),
@@ -120,11 +134,12 @@ pub(super) fn row_json(
     event.end()
 }
 
-/// About the bytes of a value as JSON: a blob has two digits a byte. A text has more with many control characters; the next value
+/// About the bytes of a value as JSON: a blob has two digits a byte, a number up to three. A text has more with many control characters; the next value
 /// asks for them.
 fn json_bytes(ty: &CqlType, bytes: usize) -> usize {
     match ty {
         CqlType::Text | CqlType::Ascii => bytes.saturating_add(bytes / 8),
+        CqlType::Varint | CqlType::Decimal => bytes.saturating_mul(3),
         _ => bytes.saturating_mul(2),
     }
 }
@@ -132,13 +147,15 @@ fn json_bytes(ty: &CqlType, bytes: usize) -> usize {
 struct Event<'e> {
     table: &'e Table,
     out: String,
+    /// Steps of work on numbers so far.
+    steps: usize,
     /// There is no memory for a value: the event is not used.
     refused: Option<Refusal>,
 }
 
 impl<'e> Event<'e> {
     fn begin(table: &'e Table, head: &Head<'_>) -> Event<'e> {
-        let mut event = Event { table, out: String::with_capacity(512), refused: None };
+        let mut event = Event { table, out: String::with_capacity(512), steps: 0, refused: None };
         event.out.push('{');
         event.text("position", head.cursor);
         event.text("op", head.operation);
@@ -152,9 +169,19 @@ impl<'e> Event<'e> {
         event
     }
 
-    fn end(mut self) -> Result<String, Refusal> {
+    fn end(mut self) -> Result<EventText, Refusal> {
         self.out.push('}');
-        self.refused.map_or(Ok(self.out), Err)
+        self.refused.map_or(Ok(EventText { json: self.out, steps: self.steps }), Err)
+    }
+
+    /// Appends a value, in hexadecimal if its numbers take more steps than the event has left.
+    fn put_value(&mut self, ty: &CqlType, value: Option<&[u8]>) {
+        let steps = self.steps.saturating_add(cost::text(ty, value.unwrap_or_default()));
+        if steps > STEPS_MAX {
+            return write_json_exactly(&CqlType::Blob, value, &mut self.out);
+        }
+        self.steps = steps;
+        write_json_exactly(ty, value, &mut self.out);
     }
 
     /// Asks for memory for so many bytes of JSON, and for whatever was allocated since. False: there is none.
@@ -202,7 +229,7 @@ impl<'e> Event<'e> {
     fn value(&mut self, name: &str, ty: &CqlType, bytes: Option<&[u8]>) {
         self.name(name);
         if self.has_room(json_bytes(ty, bytes.map_or(0, <[u8]>::len))) {
-            write_json_exactly(ty, bytes, &mut self.out);
+            self.put_value(ty, bytes);
         }
     }
 
@@ -213,7 +240,7 @@ impl<'e> Event<'e> {
         } else if *ty == CqlType::Counter {
             let _ = write!(self.out, "{}", counter_context::total(row.value(cell)));
         } else if self.has_room(json_bytes(ty, row.value(cell).len())) {
-            write_json_exactly(ty, Some(row.value(cell)), &mut self.out);
+            self.put_value(ty, Some(row.value(cell)));
         }
     }
 
@@ -425,7 +452,7 @@ impl<'e> Event<'e> {
             }
             _ => pack(live.len(), live.iter().map(|cell| Some(row.value(cell))), &mut packed),
         }
-        write_json_exactly(&column.ty, Some(&packed), &mut self.out);
+        self.put_value(&column.ty, Some(&packed));
     }
 
     fn cell(&mut self, column: &Column, cell: &Cell, row: RowView<'_>) {

@@ -1,7 +1,7 @@
 //! Reads a page of events.
 
 use super::cursor::{Cursor, Start};
-use super::event::{change_json, operation_of, timestamp_of};
+use super::event::{EventText, STEPS_MAX, change_json, operation_of, timestamp_of};
 use super::snapshot;
 use helenus_engine::changes::ChangePosition;
 use helenus_engine::{ChangesError, Database, Result};
@@ -14,13 +14,22 @@ use std::sync::Arc;
 pub struct PageLimits {
     /// Number of events.
     pub events: usize,
+    /// Events that a page has whatever their size, if there are so many: a reader that gets its last event once more makes progress.
+    pub events_min: usize,
     /// Bytes of their JSON; the last event may exceed it.
     pub bytes: usize,
+    /// Microseconds of work on their numbers, estimated; the last event may exceed it.
+    pub number_work_us: usize,
+}
+
+impl PageLimits {
+    /// As much work on numbers as a single event may have.
+    pub const NUMBER_WORK_US: usize = STEPS_MAX;
 }
 
 impl Default for PageLimits {
     fn default() -> PageLimits {
-        PageLimits { events: 1000, bytes: 1 << 20 }
+        PageLimits { events: 1000, events_min: 1, bytes: 1 << 20, number_work_us: PageLimits::NUMBER_WORK_US }
     }
 }
 
@@ -118,7 +127,7 @@ fn changes(
     (from, limits): (ChangePosition, PageLimits),
 ) -> Result<ChangesPage> {
     let host_id = database.host_id();
-    let (mut events, mut bytes, mut is_end) = (Vec::new(), 0, true);
+    let (mut events, mut bytes, mut all_steps, mut is_end) = (Vec::new(), 0, 0, true);
     // The definition that was asked about last; the position behind the last event, if the page ends there.
     let mut allowed: Option<Arc<Table>> = None;
     let (mut behind, mut ends_behind) = (from, None);
@@ -135,11 +144,13 @@ fn changes(
         }
         behind = change.position;
         let cursor = change.position.text(host_id);
-        let json = change_json(change, &cursor)?;
+        let EventText { json, steps } = change_json(change, &cursor)?;
         bytes += json.len();
+        all_steps += steps;
         let (operation, timestamp_us) = (operation_of(change), timestamp_of(change));
         events.push(ChangeEvent { cursor, operation, timestamp_us, json });
-        let is_full = events.len() >= limits.events || bytes >= limits.bytes;
+        let is_long = bytes >= limits.bytes || all_steps >= limits.number_work_us;
+        let is_full = (is_long && events.len() >= limits.events_min) || events.len() >= limits.events;
         is_end = !is_full;
         Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;

@@ -4,7 +4,7 @@
 //! the same write follows among the changes with the same timestamps. Applying it again changes nothing.
 
 use super::cursor::Cursor;
-use super::event::{Head, row_json};
+use super::event::{EventText, Head, row_json};
 use super::page::{ChangeEvent, ChangesPage, MayRead, PageLimits};
 use helenus_engine::changes::ChangePosition;
 use helenus_engine::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink};
@@ -58,12 +58,14 @@ pub(super) fn read(
         host_id: database.host_id(),
         then,
         bytes_max: limits.bytes,
+        steps_max: limits.number_work_us,
         now_s: command.now_s,
         key: Vec::new(),
         begun,
         row: RowBuf::default(),
         events: Vec::new(),
         bytes: 0,
+        steps: 0,
     };
     let view = database.view(&table)?;
     let request = ReadRequest { may_block: true, ..ReadRequest::default() };
@@ -84,6 +86,7 @@ struct Snapshot<'s> {
     host_id: Uuid,
     then: ChangePosition,
     bytes_max: usize,
+    steps_max: usize,
     now_s: i64,
     key: Vec<u8>,
     /// The partition that an earlier page began, with its static row.
@@ -91,6 +94,7 @@ struct Snapshot<'s> {
     row: RowBuf,
     events: Vec<ChangeEvent>,
     bytes: usize,
+    steps: usize,
 }
 
 impl Snapshot<'_> {
@@ -115,7 +119,8 @@ impl Snapshot<'_> {
         let cells = self.row.cells.iter().map(|cell| cell.timestamp_us);
         let newest = cells.chain([self.row.liveness.timestamp_us]).max().filter(|us| *us != i64::MIN);
         let head = Head { cursor: &cursor, operation: "r", timestamp_us: newest, is_snapshot: true };
-        let json = row_json(self.table, &head, (&self.key, self.row.view()), is_static)?;
+        let EventText { json, steps } = row_json(self.table, &head, (&self.key, self.row.view()), is_static)?;
+        self.steps += steps;
         self.bytes += json.len();
         self.events.push(ChangeEvent { cursor, operation: "r", timestamp_us: newest, json });
         Ok(())
@@ -142,6 +147,6 @@ impl RowSink for Snapshot<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.bytes >= self.bytes_max
+        self.bytes >= self.bytes_max || self.steps >= self.steps_max
     }
 }

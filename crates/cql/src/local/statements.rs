@@ -4,8 +4,8 @@
 use crate::backend::{Prepared, StatementId};
 use crate::error::{CqlError, Result};
 use helenus_engine::account::Charge;
-use quick_cache::sync::Cache;
-use quick_cache::{Equivalent, Weighter};
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -19,10 +19,13 @@ const PLAN_BYTES: u64 = 1024;
 const COLUMN_BYTES: usize = 256;
 
 /// The least memory of a part of the cache, each with a lock of its own, and the most parts. No statement fits into the cache that does not
-/// fit into a part, so there are few. quick_cache makes one part of `ITEMS_OF_PART` items that it is to expect.
+/// fit into a part, so there are few.
 const PART_BYTES_MIN: u64 = 8 << 20;
 const PARTS_MAX: u64 = 4;
-const ITEMS_OF_PART: u64 = 32;
+/// The fewest items of a part that quick_cache does not join with another, and about the memory of one: of so many that were evicted it
+/// knows that they were used before.
+const ITEMS_OF_PART_MIN: u64 = 32;
+const ITEM_BYTES: u64 = 2 << 10;
 
 /// The cache.
 pub(super) struct Statements {
@@ -74,12 +77,31 @@ impl<K> Weighter<K, Arc<Prepared>> for ByMemory {
     }
 }
 
+/// A cache of so many bytes in parts, each of which keeps statements of up to a half of it.
+fn in_parts(bytes_max: u64) -> Cache<StatementId, Arc<Prepared>, ByMemory> {
+    // A power of two, as quick_cache would make more parts of another number.
+    let parts = 1 << (bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX).ilog2();
+    let items = (bytes_max / ITEM_BYTES).max(ITEMS_OF_PART_MIN * parts);
+    let options = OptionsBuilder::new()
+        .shards(parts as usize)
+        .estimated_items_capacity(items as usize)
+        .weight_capacity(bytes_max)
+        .build();
+    match options {
+        Ok(options) => {
+            Cache::with_options(options, ByMemory, DefaultHashBuilder::default(), DefaultLifecycle::default())
+        }
+        Err(_nothing_is_missing) => Cache::with_weighter(items as usize, bytes_max, ByMemory),
+    }
+}
+
 impl Statements {
     pub(super) fn new(prepared_bytes_max: u64, text_bytes_max: u64) -> Statements {
-        let items = ITEMS_OF_PART * (prepared_bytes_max / PART_BYTES_MIN).clamp(1, PARTS_MAX);
-        let prepared = Cache::with_weighter(items as usize, prepared_bytes_max, ByMemory);
         let texts = (text_bytes_max / (2 * PLAN_BYTES)).max(16) as usize;
-        Statements { prepared, by_text: Cache::with_weighter(texts, text_bytes_max, ByMemory) }
+        Statements {
+            prepared: in_parts(prepared_bytes_max),
+            by_text: Cache::with_weighter(texts, text_bytes_max, ByMemory),
+        }
     }
 
     /// A prepared statement by its id.
@@ -131,6 +153,20 @@ impl Statements {
         if statement.query.len() <= TEXT_BYTES_MAX {
             let key = TextKey { keyspace: statement.keyspace.clone(), query: statement.query.clone() };
             self.by_text.insert(key, statement);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_has_a_part_for_each_8_mib_up_to_four() {
+        for (mib, parts) in [(0, 1), (1, 1), (8, 1), (15, 1), (16, 2), (31, 2), (32, 4), (64, 4), (4096, 4)] {
+            let cache = in_parts(mib << 20);
+            assert_eq!(cache.num_shards(), parts, "{mib} MiB");
+            assert_eq!(cache.shard_capacity(), (mib << 20).div_ceil(parts as u64), "{mib} MiB");
         }
     }
 }

@@ -302,7 +302,9 @@ impl LocalBackend {
         }
         check_deadline(request, self.database())?;
         let began_ns = request.began_ns(self.database());
-        with_fewer_changes(mutation, &RequestBudget::of(request, self.database()))?;
+        let work = RequestBudget::of(request, self.database());
+        with_fewer_changes(mutation, &work)?;
+        work.terms_of(mutation)?;
         let stored = super_family::stored(self.database(), mutation)?;
         if request.is_trial {
             let checked = self.database().check_write(&stored);

@@ -20,6 +20,8 @@ struct ChangesTable(Arc<Table>);
 
 /// The most events of a read without pages.
 const UNPAGED_MAX: usize = 100_000;
+/// The most work on numbers for a read without pages: about the time that a request has.
+const UNPAGED_WORK_US_MAX: usize = 10_000_000;
 /// Bytes of events that a page reads at most.
 const PAGE_BYTES: usize = 8 << 20;
 
@@ -73,8 +75,16 @@ impl VirtualTable for ChangesTable {
             let wanted = usize::try_from(command.rows_left()).unwrap_or(UNPAGED_MAX).min(UNPAGED_MAX);
             // One more than the page: it ends behind its last row, not in front of it.
             let events = page_rows.unwrap_or(wanted).min(wanted).saturating_add(2);
-            let limits = PageLimits { events, bytes: page_rows.map_or(usize::MAX, |_| PAGE_BYTES) };
+            let (bytes, number_work_us) = match page_rows {
+                Some(_) => (PAGE_BYTES, PageLimits::NUMBER_WORK_US),
+                None => (usize::MAX, UNPAGED_WORK_US_MAX),
+            };
+            // The first may be the last of the page before.
+            let limits = PageLimits { events, events_min: 2, bytes, number_work_us };
             let page = read_page(cx.database, (keyspace, table), Cursor::Changes(from), limits)?;
+            if page_rows.is_none() && !page.is_end && page.events.len() < wanted {
+                return Err(ChangesError::Unpaged { events: page.events.len() }.into());
+            }
             for event in page.events {
                 // The row has a copy of the event.
                 account::grow(event.json.len())?;

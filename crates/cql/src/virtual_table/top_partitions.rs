@@ -4,6 +4,7 @@
 
 use super::table::{VirtualContext, VirtualRows, VirtualTable, virtual_definition};
 use super::views::KEYSPACE;
+use crate::key_text::shown_type;
 use helenus_model::schema::Table;
 use helenus_model::types::{CqlType, to_short_literal};
 use std::sync::Arc;
@@ -58,14 +59,14 @@ const KEY_CHARS_MAX: usize = 256 << 10;
 /// A partition key as literals separated by commas.
 fn key_text(table: &Table, key: &[u8]) -> String {
     if let [column] = &table.partition_key[..] {
-        return to_short_literal(&column.ty, Some(key), KEY_CHARS_MAX);
+        return to_short_literal(shown_type(&column.ty, key), Some(key), KEY_CHARS_MAX);
     }
     let (mut parts, mut rest) = (Vec::new(), key);
     for column in &table.partition_key {
         let Some((length, after)) = rest.split_first_chunk::<2>() else { break };
         let length = usize::from(u16::from_be_bytes(*length));
         let Some(value) = after.get(..length) else { break };
-        parts.push(to_short_literal(&column.ty, Some(value), KEY_CHARS_MAX));
+        parts.push(to_short_literal(shown_type(&column.ty, value), Some(value), KEY_CHARS_MAX));
         rest = after.get(length + 1..).unwrap_or_default();
     }
     parts.join(", ")

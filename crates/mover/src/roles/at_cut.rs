@@ -17,13 +17,14 @@ pub(crate) struct CutRoles {
 
 impl CutRoles {
     /// Sends what has changed since the start, if the move has roles, and checks that whoever logs in here can do so there, and can do no
-    /// more there because the target checks less. `None`: the move has no roles, and nobody logs in. `is_dry_run`: nothing is sent.
+    /// more there because the target checks less. `None`: the move has no roles, and nobody logs in. `accepts`: roles may lose their
+    /// limits. `is_dry_run`: nothing is sent.
     ///
     /// # Errors
     /// Roles are missing there, or it checks less; the target does not answer.
     pub(crate) async fn make_ready(
         context: &Context,
-        is_dry_run: bool,
+        (accepts, is_dry_run): (bool, bool),
     ) -> Result<Option<CutRoles>, MoveError> {
         let has_logins = context.backend.authenticator().is_some();
         let (moves_roles, login) = {
@@ -57,7 +58,9 @@ impl CutRoles {
                     missing.join(", ")
                 )]));
             }
-            let lost = lost_checks(context, &here, login.as_deref()).await?;
+            let mut lost = lost_checks(context, &here, login.as_deref()).await?;
+            let limited = if accepts { Vec::new() } else { here::limited_by_options(&context.backend)? };
+            lost.extend(lost_limits(&limited));
             if !lost.is_empty() {
                 return Err(MoveError::NotCut(lost));
             }
@@ -109,8 +112,31 @@ async fn lost_checks(context: &Context, here: &Roles, login: Option<&str>) -> Re
     Ok(lost)
 }
 
+/// That the limits of these roles end with the cut; `None` if there are none.
+fn lost_limits(limited: &[String]) -> Option<String> {
+    (!limited.is_empty()).then(|| {
+        format!(
+            "these roles have limits here (OPTIONS), and no node has limits like them: {}. After the cut each could use all that there is. \
+             ALTER ROLE .. WITH OPTIONS = {{..}} without them here, or cut with --accept-differences",
+            limited.join(", ")
+        )
+    })
+}
+
 /// The roles that log in here and not there. The role of a new cluster may be left out there.
 fn missing<'h>(here: &'h Roles, can_log_in: &BTreeSet<String>) -> Vec<&'h str> {
     let logs_in = here.iter().filter(|(_, role)| role.can_login).map(|(name, _)| name.as_str());
     logs_in.filter(|name| *name != super::wanted::DEFAULT_ROLE && !can_log_in.contains(*name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_that_ends_the_limits_of_roles_names_them() {
+        assert_eq!(lost_limits(&[]), None);
+        let named = lost_limits(&["app".to_owned(), "batch jobs".to_owned()]).unwrap();
+        assert!(named.contains("app, batch jobs") && named.contains("--accept-differences"), "{named}");
+    }
 }

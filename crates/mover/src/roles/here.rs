@@ -50,6 +50,22 @@ pub(super) fn read(backend: &LocalBackend) -> Result<Roles, MoveError> {
     Ok(roles([of_roles?, of_permissions?, of_datacenters?]))
 }
 
+/// The query for the groups of networks, with which the limits of roles are kept.
+const OF_NETWORKS: &str = "SELECT role, cidr_groups FROM system_auth.cidr_permissions";
+
+/// The roles with limits (OPTIONS), which no node of Cassandra keeps.
+///
+/// # Errors
+/// The table cannot be read.
+pub(super) fn limited_by_options(backend: &LocalBackend) -> Result<Vec<String>, MoveError> {
+    Ok(with_options(&ask(backend, OF_NETWORKS)?).into_iter().collect())
+}
+
+fn with_options(rows: &[Cells]) -> BTreeSet<String> {
+    let limited = rows.iter().filter(|row| !set(row, 1).is_empty());
+    limited.filter_map(|row| Some(text(row, 0).strip_prefix(helenus_cql::LIMITS_OF)?.to_owned())).collect()
+}
+
 /// What roles have here that no statement moves, a line each.
 ///
 /// # Errors
@@ -65,11 +81,8 @@ pub(crate) fn not_moved(backend: &LocalBackend) -> Result<Vec<String>, MoveError
             listed(identities)
         ));
     }
-    let mut networks = ask(backend, "SELECT role, cidr_groups FROM system_auth.cidr_permissions")?;
-    let limited = networks.iter().filter(|row| !set(row, 1).is_empty());
-    let limited =
-        limited.filter_map(|row| Some(text(row, 0).strip_prefix(helenus_cql::LIMITS_OF)?.to_owned()));
-    let limited: BTreeSet<String> = limited.collect();
+    let mut networks = ask(backend, OF_NETWORKS)?;
+    let limited = with_options(&networks);
     if !limited.is_empty() {
         notes.push(format!(
             "limits of roles (OPTIONS) are not moved, those of the roles {}: the target has none like them",

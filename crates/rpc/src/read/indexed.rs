@@ -10,8 +10,10 @@ use crate::error::{Result, invalid};
 use crate::family::Family;
 use crate::predicate::Wanted;
 use crate::storage::IndexEquality;
-use helenus_engine::Result as EngineResult;
+use helenus_cql::CqlError;
+use helenus_cql::budget::RequestBudget;
 use helenus_engine::read::{Partitions, ReadCommand, RowOutcome, RowSink};
+use helenus_engine::{Error as EngineError, Result as EngineResult};
 use helenus_model::filter::Limits;
 use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::row::RowView;
@@ -37,7 +39,7 @@ impl Rpc {
             return invalid("index clause list may not be empty");
         }
         check_expressions(&family, &clause.expressions)?;
-        if search_of(&family, &clause.expressions)?.is_none() {
+        if equality_of(&family, &clause.expressions).is_none() {
             return invalid("No indexed columns present in index clause with operator EQ");
         }
         let spans = vec![from_key(clause.start_key)];
@@ -55,7 +57,9 @@ impl Rpc {
     ) -> Result<u64> {
         let expressions = asked.expressions;
         check_expressions(family, expressions)?;
-        let search = search_of(family, expressions)?;
+        let local = self.storage.local();
+        let budget = local.map(|local| RequestBudget::of_read(manner.read(), local.database()));
+        let search = search_of(family, expressions, budget.as_ref())?;
         let names: Vec<&[u8]> = expressions.iter().map(|expression| expression.column_name).collect();
         let looked_at = Wanted::names(family, None, &names)?;
         let mut keys = Vec::new();
@@ -69,13 +73,19 @@ impl Rpc {
             expressions,
             now_s: command.now_s,
             held: vec![false; expressions.len()],
+            budget,
+            late: None,
             key: Vec::new(),
             keys: &mut keys,
         };
-        match &search {
-            Some(by) => self.storage.read_indexed(&command, by, &mut sink, manner)?,
-            None => self.storage.read(&command, &mut sink, manner)?,
+        let read = match &search {
+            Some(by) => self.storage.read_indexed(&command, by, &mut sink, manner),
+            None => self.storage.read(&command, &mut sink, manner),
+        };
+        if let Some(late) = sink.late {
+            return Err(late.into());
         }
+        read?;
         self.rows_by_key(family, &keys, wanted, (manner, out))?;
         Ok(keys.len() as u64)
     }
@@ -100,20 +110,34 @@ fn check_expressions(family: &Family, expressions: &[IndexExpression<'_>]) -> Re
     Ok(())
 }
 
+/// The first value that is searched for equality in an indexed column, with the index.
+fn equality_of<'e>(
+    family: &Family,
+    expressions: &[IndexExpression<'e>],
+) -> Option<(Arc<IndexLayout>, &'e [u8])> {
+    let mut equalities = expressions.iter().filter(|expression| expression.op == IndexOperator::Eq);
+    equalities.find_map(|expression| {
+        let declared = family.declared(expression.column_name)?;
+        let shape = family.table.indexes.values().find_map(|index| {
+            let column = index.column(&family.table).filter(|column| column.id == declared.column);
+            column.and_then(|_| IndexLayout::new(&family.table, index))
+        })?;
+        Some((Arc::new(shape), expression.value))
+    })
+}
+
 /// The index search for the first expression that an index supports.
-fn search_of<'e>(family: &Family, expressions: &[IndexExpression<'e>]) -> Result<Option<IndexEquality<'e>>> {
-    for expression in expressions.iter().filter(|expression| expression.op == IndexOperator::Eq) {
-        let Some(declared) = family.declared(expression.column_name) else { continue };
-        for index in family.table.indexes.values() {
-            let is_of_it = index.column(&family.table).is_some_and(|column| column.id == declared.column);
-            if let Some(shape) = IndexLayout::new(&family.table, index).filter(|_| is_of_it) {
-                let lookup = IndexLookup::Equal(shape.term(None, expression.value)?);
-                let search = IndexSearch { shape: Arc::new(shape), lookup };
-                return Ok(Some(IndexEquality { search, value: expression.value }));
-            }
-        }
+fn search_of<'e>(
+    family: &Family,
+    expressions: &[IndexExpression<'e>],
+    budget: Option<&RequestBudget<'_>>,
+) -> Result<Option<IndexEquality<'e>>> {
+    let Some((shape, value)) = equality_of(family, expressions) else { return Ok(None) };
+    if let Some(budget) = budget {
+        budget.term(&shape.column.ty, value)?;
     }
-    Ok(None)
+    let lookup = IndexLookup::Equal(shape.term(None, value)?);
+    Ok(Some(IndexEquality { search: IndexSearch { shape, lookup }, value }))
 }
 
 /// A row sink that collects the keys of rows that match all expressions.
@@ -123,17 +147,31 @@ struct Matching<'a> {
     now_s: i64,
     /// Whether each expression holds for the current row.
     held: Vec<bool>,
+    /// Counts the comparisons; `None` where the values stay elsewhere.
+    budget: Option<RequestBudget<'a>>,
+    /// The error for which the comparisons ended.
+    late: Option<CqlError>,
     key: Vec<u8>,
     keys: &'a mut Vec<Vec<u8>>,
 }
 
 impl Matching<'_> {
-    fn look(&mut self, is_meant: impl Fn(&IndexExpression<'_>) -> bool, value: &[u8]) {
+    fn look(&mut self, is_meant: impl Fn(&IndexExpression<'_>) -> bool, value: &[u8]) -> EngineResult<()> {
         for (expression, held) in self.expressions.iter().zip(&mut self.held) {
             if !is_meant(expression) {
                 continue;
             }
-            let order = self.family.type_of(expression.column_name).compare(value, expression.value);
+            let ty = self.family.type_of(expression.column_name);
+            let order = match &self.budget {
+                None => ty.compare(value, expression.value),
+                Some(budget) => match budget.order(ty, value, expression.value) {
+                    Ok(order) => order,
+                    Err(late) => {
+                        self.late = Some(late);
+                        return Err(EngineError::Cancelled);
+                    }
+                },
+            };
             *held |= match expression.op {
                 IndexOperator::Eq => order == Ordering::Equal,
                 IndexOperator::Gte => order != Ordering::Less,
@@ -142,6 +180,7 @@ impl Matching<'_> {
                 IndexOperator::Lt => order == Ordering::Less,
             };
         }
+        Ok(())
     }
 }
 
@@ -154,7 +193,7 @@ impl RowSink for Matching<'_> {
         let family = self.family;
         for known in &family.declared {
             if let Some(cell) = row.cells_of(known.column).first().filter(|cell| cell.is_live(self.now_s)) {
-                self.look(|expression| expression.column_name == known.name, row.value(cell));
+                self.look(|expression| expression.column_name == known.name, row.value(cell))?;
             }
         }
         Ok(())
@@ -165,7 +204,7 @@ impl RowSink for Matching<'_> {
         if let Some(cell) = cell {
             let mut name = Vec::new();
             super::column::put_row_name(self.family, row, &mut name);
-            self.look(|expression| name.get(4..) == Some(expression.column_name), row.value(cell));
+            self.look(|expression| name.get(4..) == Some(expression.column_name), row.value(cell))?;
         }
         Ok(RowOutcome::Skipped)
     }

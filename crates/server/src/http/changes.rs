@@ -44,7 +44,8 @@ pub(super) const CHANGES: &str = "/changes/";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Events that are read at a time.
-const LIMITS: PageLimits = PageLimits { events: 500, bytes: 256 << 10 };
+const LIMITS: PageLimits =
+    PageLimits { events: 500, events_min: 1, bytes: 256 << 10, number_work_us: PageLimits::NUMBER_WORK_US };
 /// The pause when there are no events, and the number of pauses after which a comment shows that the connection lives.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSES: u32 = 100;

@@ -7,12 +7,12 @@
 //! a release:  the account that released is considered first, then, while bytes are left, the others in turn
 //!   a connection fits          it is woken; its bytes are promised to it until its next poll ends
 //!   its account has no room    its account waits for its own next release
-//!   the whole has no room      nothing more of its size is woken
+//!   the whole has no room      nothing more of its size is woken, but for the last size
 //! a poll ends:  the promise is given back, and those who fit into what the connection did not take are woken
 //! ```
 //! A promise binds nobody: a connection that reads for the first time may take the bytes. Then the woken one finds no room and
 //! waits again at its old place. Wants are sorted into sizes, so that one that is too large for what is free does not stand in
-//! front of those that would fit.
+//! front of those that would fit. Those of the last size differ most: there each account is looked at.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -193,6 +193,8 @@ impl RoomQueue {
 
     /// Wakes the connections of one size that fit, the accounts in turn.
     fn wake_of(&mut self, size: usize, woken: &mut Vec<Arc<Mailbox>>) {
+        // Those for which the whole has no room, if others behind them may want less.
+        let mut passed = Vec::new();
         while let Some(network) = self.lines[size].pop_front() {
             let Some(of_account) = self.accounts.get_mut(&network) else { continue };
             match of_account.verdict(size, self.promised) {
@@ -210,9 +212,14 @@ impl RoomQueue {
                     of_account.in_line[size] = false;
                     self.forget_unused(network);
                 }
-                Verdict::AllIsFull => return self.lines[size].push_front(network),
+                Verdict::AllIsFull if size == ONLY_ALONE => passed.push(network),
+                Verdict::AllIsFull => {
+                    self.lines[size].push_front(network);
+                    break;
+                }
             }
         }
+        passed.into_iter().rev().for_each(|network| self.lines[size].push_front(network));
     }
 }
 
@@ -462,5 +469,31 @@ mod tests {
         tickets[1] = None;
         drop(second);
         assert_eq!((ready.next(), ready.next()), (Some(0), None), "the large one");
+    }
+
+    #[test]
+    fn a_want_that_exceeds_its_limit_does_not_stand_in_front_of_one_that_exceeds_it_by_less() {
+        // Each exceeds the limit of an address, and what is free in the end is enough for the smaller one alone.
+        for (first, second) in [(900, 600), (950, 501), (999, 700)] {
+            let in_flight = InFlightBytes::new(1000 * KIB, 500 * KIB);
+            let enter = |last: u8| in_flight.enter(IpAddr::from([10, 0, 0, last]), None).expect("no limit");
+            let (holder, other_holder, large, less) = (enter(1), enter(2), enter(3), enter(4));
+            let held = holder.account.try_take(400 * KIB);
+            let rest = other_holder.account.try_take((1000 - second) * KIB);
+            assert!(held.is_some() && rest.is_some());
+            let ready = Arc::<Ready>::default();
+            let mut tickets = [None, None];
+            for (number, (share, kib)) in [(&large, first), (&less, second)].into_iter().enumerate() {
+                let mailbox = Arc::<Mailbox>::default();
+                mailbox.register(&Arc::new(Waker(Arc::clone(&ready), number)).into());
+                share.account.wait(&mut tickets[number], &mailbox, Wanted { bytes: kib * KIB, has: 0 });
+            }
+            assert_eq!(ready.next(), None);
+            drop(held);
+            assert_eq!((ready.next(), ready.next()), (Some(1), None), "{second} KiB fit");
+            tickets[1] = None;
+            drop(rest);
+            assert_eq!((ready.next(), ready.next()), (Some(0), None), "{first} KiB, in turn");
+        }
     }
 }

@@ -177,7 +177,7 @@ fn search(Chosen { shape, restriction }: &Chosen, bindings: &Bindings<'_>) -> Re
     let lookup = match &restriction.test {
         Test::Equal(operand) => {
             let value = value_of(operand, shape, restriction, bindings)?;
-            IndexLookup::Equal(term(shape, None, &value)?)
+            IndexLookup::Equal(term(shape, None, &value, bindings)?)
         }
         Test::Slice(start, end) => {
             let mut terms = Vec::new();
@@ -185,7 +185,7 @@ fn search(Chosen { shape, restriction }: &Chosen, bindings: &Bindings<'_>) -> Re
                 terms.push(match end {
                     Some(end) => {
                         let value = value_of(&end.operand, shape, restriction, bindings)?;
-                        Some(term(shape, None, &value)?)
+                        Some(term(shape, None, &value, bindings)?)
                     }
                     None => None,
                 });
@@ -216,10 +216,10 @@ fn contained(
     match (shape.part, entries.first(), keys.first(), values.first()) {
         (IndexPart::Entries, Some((key, value)), _, _) => {
             let key = bind(key)?;
-            term(shape, Some(&key), &bind(value)?)
+            term(shape, Some(&key), &bind(value)?, bindings)
         }
-        (IndexPart::Keys, _, Some(key), _) => term(shape, None, &bind(key)?),
-        (_, _, _, Some(value)) => term(shape, None, &bind(value)?),
+        (IndexPart::Keys, _, Some(key), _) => term(shape, None, &bind(key)?, bindings),
+        (_, _, _, Some(value)) => term(shape, None, &bind(value)?, bindings),
         _ => invalid(format!("Unsupported null value for column {}", column.name)),
     }
 }
@@ -238,9 +238,22 @@ fn value_of(
     }
 }
 
-fn term(shape: &IndexLayout, key: Option<&[u8]>, value: &[u8]) -> Result<Vec<u8>> {
+fn term(shape: &IndexLayout, key: Option<&[u8]>, value: &[u8], bindings: &Bindings<'_>) -> Result<Vec<u8>> {
     if !shape.index.is_sai() && value.len() > VALUE_BYTES_MAX {
         return invalid("Index expression values may not be larger than 64K".to_owned());
+    }
+    // A storage-attached index is asked for longer values than it stores: they may bound the stored ones, and a long decimal
+    // may equal a short one.
+    let (work, column) = (bindings.calls.work, &shape.column);
+    if !shape.analyzer.is_none() {
+        work.analysis_of_searched(value)?;
+    }
+    match (key, &column.ty) {
+        (Some(key), CqlType::Map { key: of_key, value: of_value, .. }) => {
+            work.term(of_key, key)?;
+            work.term(of_value, value)?;
+        }
+        _ => work.term(shape.index.term_type(column).unwrap_or(&column.ty), value)?,
     }
     shape.term(key, value).map_err(|error| CqlError::Invalid(error.to_string()))
 }

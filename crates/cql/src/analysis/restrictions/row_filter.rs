@@ -34,12 +34,20 @@ pub(crate) struct BoundFilter {
 #[derive(Debug)]
 struct Expression {
     column: Column,
+    /// Its values are transformed, if an index transforms them.
     test: BoundTest,
-    /// The index's transformation of values before comparison.
-    analyzer: Option<Analyzer>,
+    analyzed: Option<Analyzed>,
 }
 
+/// How an index transforms values before comparison.
 #[derive(Debug)]
+struct Analyzed {
+    analyzer: Analyzer,
+    /// The test of values as they are, which addresses must pass too: an index finds them in their IPv6 form.
+    of_addresses: Option<BoundTest>,
+}
+
+#[derive(Clone, Debug)]
 enum BoundTest {
     Equal(Vec<u8>),
     /// One of these values, in their order.
@@ -84,15 +92,24 @@ impl BoundFilter {
             ColumnKind::PartitionKey | ColumnKind::Static => &mut self.partition,
             ColumnKind::Clustering | ColumnKind::Regular => &mut self.row,
         };
-        expressions.push(Expression { column: column.clone(), test, analyzer: None });
+        expressions.push(Expression { column: column.clone(), test, analyzed: None });
     }
 
     /// Makes values of a column be compared as its indexes compare them.
-    fn analyze(&mut self, column: &Column, indexes: &Indexes) {
+    fn analyze(&mut self, column: &Column, indexes: &Indexes, work: &RequestBudget<'_>) -> Result<()> {
         let all = self.partition.iter_mut().chain(&mut self.row);
         for expression in all.filter(|expression| expression.column.name == column.name) {
-            expression.analyzer = indexes.analyzer(column, expression.test.operator());
+            let Some(analyzer) = indexes.analyzer(column, expression.test.operator()) else { continue };
+            let of_addresses = analyzer.is_of_addresses().then(|| expression.test.clone());
+            for value in expression.test.values_mut() {
+                work.analysis_of_searched(value)?;
+                if let Cow::Owned(transformed) = analyzer.apply(value) {
+                    *value = transformed;
+                }
+            }
+            expression.analyzed = Some(Analyzed { analyzer, of_addresses });
         }
+        Ok(())
     }
 
     fn add_restriction(&mut self, restriction: &Restriction, bindings: &Bindings<'_>) -> Result<()> {
@@ -193,7 +210,7 @@ impl Restrictions {
         }
         for restriction in self.other.iter() {
             filter.add_restriction(restriction, bindings)?;
-            filter.analyze(restriction.first(), &self.indexes);
+            filter.analyze(restriction.first(), &self.indexes, bindings.calls.work)?;
         }
         Ok(filter)
     }
@@ -231,14 +248,14 @@ impl Expression {
     }
 
     fn holds_of(&self, ty: &CqlType, value: &[u8], work: &RequestBudget<'_>) -> Result<bool> {
-        match (&self.analyzer, &self.test) {
-            (Some(analyzer), test) => {
-                // Addresses that an index finds in their IPv6 form must also be equal in their own bytes.
-                if analyzer.is_of_addresses() && !test.holds(ty, value, Cow::Borrowed, work)? {
+        match (&self.analyzed, &self.test) {
+            (Some(Analyzed { analyzer, of_addresses }), test) => {
+                if let Some(test) = of_addresses
+                    && !test.holds(ty, value, work)?
+                {
                     return Ok(false);
                 }
-                work.value_steps(value.len())?;
-                test.holds(ty, &analyzer.apply(value), |with| analyzer.apply(with), work)
+                test.holds(ty, &transformed(*analyzer, value, work)?, work)
             }
             (None, BoundTest::In(all)) => {
                 let mut rest = &all[..];
@@ -253,25 +270,30 @@ impl Expression {
                 }
                 Ok(false)
             }
-            (None, test) => test.holds(ty, value, Cow::Borrowed, work),
+            (None, test) => test.holds(ty, value, work),
         }
     }
 
     fn holds_of_cells(&self, found: &dyn ColumnAccess, work: &RequestBudget<'_>) -> Result<bool> {
         let (mut counted, mut cells) = (Ok(()), 0_usize);
-        let mut equal = |ty: &CqlType, a: &[u8], b: &[u8]| {
+        let mut is_equal = |ty: &CqlType, a: &[u8], b: &[u8]| -> Result<bool> {
             cells += 1;
-            if counted.is_ok() {
-                counted = work
-                    .steps(usize::from(cells.is_multiple_of(SHORT_VALUES_PER_STEP)))
-                    .and_then(|()| work.comparison(ty, a, b));
-            }
-            match &self.analyzer {
-                // The visit of the cells ends.
-                _ if counted.is_err() => true,
-                Some(analyzer) => analyzer.apply(a) == analyzer.apply(b),
+            work.steps(usize::from(cells.is_multiple_of(SHORT_VALUES_PER_STEP)))?;
+            work.comparison(ty, a, b)?;
+            Ok(match &self.analyzed {
+                Some(Analyzed { analyzer, .. }) => *transformed(*analyzer, a, work)? == *b,
                 None => ty.compare(a, b).is_eq(),
+            })
+        };
+        // `any_cell` takes a test that says only yes or no. An error ends the visit of the cells.
+        let mut equal = |ty: &CqlType, a: &[u8], b: &[u8]| {
+            if counted.is_ok() {
+                match is_equal(ty, a, b) {
+                    Ok(is_equal) => return is_equal,
+                    Err(error) => counted = Err(error),
+                }
             }
+            true
         };
         let holds = found.any_cell(&self.column, &mut |path, cell| match (&self.test, &self.column.ty) {
             (BoundTest::Contains(with), CqlType::Set { element, .. }) => equal(element, path, with),
@@ -299,15 +321,21 @@ impl BoundTest {
         }
     }
 
-    /// `changed` transforms a value of the test before comparison; `value` is already transformed.
-    fn holds<'w>(
-        &'w self,
-        ty: &CqlType,
-        value: &[u8],
-        changed: impl Fn(&'w [u8]) -> Cow<'w, [u8]>,
-        work: &RequestBudget<'_>,
-    ) -> Result<bool> {
-        let order = |with: &'w [u8]| work.order(ty, value, &changed(with));
+    /// The values that are searched.
+    fn values_mut(&mut self) -> Vec<&mut Vec<u8>> {
+        match self {
+            BoundTest::In(all) => all.iter_mut().collect(),
+            BoundTest::Entry(key, value) => vec![key, value],
+            BoundTest::Equal(value)
+            | BoundTest::Greater(value, _)
+            | BoundTest::Less(value, _)
+            | BoundTest::Contains(value)
+            | BoundTest::ContainsKey(value) => vec![value],
+        }
+    }
+
+    fn holds(&self, ty: &CqlType, value: &[u8], work: &RequestBudget<'_>) -> Result<bool> {
+        let order = |with: &[u8]| work.order(ty, value, with);
         Ok(match self {
             BoundTest::Equal(with) => order(with)?.is_eq(),
             BoundTest::In(all) => {
@@ -329,6 +357,12 @@ impl BoundTest {
             BoundTest::Entry(..) => false,
         })
     }
+}
+
+/// A value as an index compares it. Its work is counted, and its memory asked for.
+fn transformed<'v>(analyzer: Analyzer, value: &'v [u8], work: &RequestBudget<'_>) -> Result<Cow<'v, [u8]>> {
+    work.analysis(value)?;
+    Ok(analyzer.apply(value))
 }
 
 /// Whether two values are equal as Java objects; decimals of different scales are not.

@@ -149,7 +149,8 @@ struct CutOptions {
     /// File whose first line is the password of --clients-role; the server reads it again after each start
     #[arg(long, value_name = "FILE", requires = "clients_role")]
     clients_password_file: Option<PathBuf>,
-    /// Cut over although definitions differ at the target, or rows may that were sent anew: --dry-run lists them
+    /// Cut over although definitions differ at the target, roles lose limits, or rows may differ that were sent anew: --dry-run
+    /// lists them
     #[arg(long)]
     accept_differences: bool,
     #[command(flatten)]

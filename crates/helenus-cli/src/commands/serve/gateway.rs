@@ -12,21 +12,22 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use helenus_cluster::{AnswerRoom, Cluster, ClusterError, ClusterOptions, Login, Topology};
 use helenus_cql::counted;
-use helenus_gateway::{Admission, Gateway, GatewayOptions, Roles, RolesOptions};
+use helenus_gateway::{Admission, Gateway, GatewayOptions, Place, Roles, RolesOptions};
 use helenus_host::Host;
-use helenus_host::account::{self, split};
+use helenus_host::account::{self, Charge, Share, split};
 use helenus_rpc::{Node, Rpc};
 use helenus_rpc_gateway::ClusterTables;
 use helenus_server::config::ServerConfig;
-use helenus_server::connection_budget::ConnectionBudget;
+use helenus_server::connection_budget::{Admitted, ConnectionBudget, Newcomer};
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
 use helenus_server::native::Limits;
 use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_tls::ServerTls;
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -231,13 +232,61 @@ pub(super) fn options(
 }
 
 /// Admits connections by the file descriptors of the process, which the old RPC interface, and a server that had the clients before, use
-/// too.
+/// too, and charges their memory.
 fn admission(budget: &Arc<ConnectionBudget>) -> Admission {
     let budget = Arc::clone(budget);
     Arc::new(move |address| match budget.enter(address) {
-        Ok(admitted) => Ok(Box::new(admitted)),
+        Ok(admitted) => Ok(Box::new(ProcessPlace {
+            budget: Arc::clone(&budget),
+            charge: Mutex::new(Charge::force(Share::Arriving, 0)),
+            newcomer: OnceLock::new(),
+            _admitted: admitted,
+        })),
         Err(no_room) => Err(no_room.to_string()),
     })
+}
+
+/// The place of a gateway's connection in the process.
+struct ProcessPlace {
+    budget: Arc<ConnectionBudget>,
+    charge: Mutex<Charge>,
+    newcomer: OnceLock<Arc<GatewayNewcomer>>,
+    _admitted: Admitted,
+}
+
+impl Place for ProcessPlace {
+    fn take_memory(&self, bytes: u64) -> bool {
+        let mut charge = self.charge.lock();
+        let more = bytes.saturating_sub(charge.bytes());
+        let taken = Charge::try_take(Share::Arriving, more);
+        let has_room = more == 0 || taken.is_some();
+        if has_room {
+            // While they are taken, so that nobody else takes them in between.
+            charge.resize(bytes);
+        }
+        has_room
+    }
+
+    fn show_newcomer(&self, newcomer: Weak<dyn helenus_gateway::Newcomer>) {
+        let shown = self.newcomer.get_or_init(|| Arc::new(GatewayNewcomer(newcomer)));
+        let shown: Weak<GatewayNewcomer> = Arc::downgrade(shown);
+        self.budget.add_newcomer(shown);
+    }
+}
+
+/// A gateway's connection among those of the process that have not begun.
+struct GatewayNewcomer(Weak<dyn helenus_gateway::Newcomer>);
+
+impl Newcomer for GatewayNewcomer {
+    fn has_begun(&self) -> bool {
+        self.0.upgrade().is_none_or(|newcomer| newcomer.has_begun())
+    }
+
+    fn displace(&self) {
+        if let Some(newcomer) = self.0.upgrade() {
+            newcomer.displace();
+        }
+    }
 }
 
 /// Starts the old RPC interface, if it is configured.

@@ -253,6 +253,16 @@ fn asks_for_certificate(config: &ServerConfig, name: &str) -> bool {
     has_tls_alone && config.encryption.client_certificates == ClientCertificates::Required
 }
 
+/// That passwords for the HTTP port are sent in the clear beyond this machine (HTTP Basic); `None` if they are not.
+pub(super) fn clear_passwords(config: &ServerConfig, http: Option<SocketAddr>) -> Option<String> {
+    let is_clear = config.http_limits.asks_for_login && config.http_tls != Some(Policy::Required);
+    let address = http.filter(|address| is_clear && !address.ip().to_canonical().is_loopback())?;
+    Some(format!(
+        "HTTP listens on {address}, beyond this machine, and takes names and passwords in the clear: whoever is on the way reads them. \
+         Set http_tls: on, and give a certificate"
+    ))
+}
+
 /// Refuses to start a server that anyone beyond this machine could use, unless that is wanted.
 pub(super) fn refuse_open(config: &ServerConfig) -> Result<()> {
     let open =
@@ -272,11 +282,11 @@ pub(super) fn refuse_open(config: &ServerConfig) -> Result<()> {
     ))
 }
 
-/// Writes the warnings to stderr and to the log, because either may be discarded.
-pub(super) fn report_open_to_all(log: &Log, warnings: &[String]) {
+/// Writes warnings to stderr and to the log, because either may be discarded. `event`: their name in the log.
+pub(super) fn report_exposure(log: &Log, event: &'static str, warnings: &[String]) {
     for warning in warnings {
         announce(log, "WARNING", warning.clone());
-        log.write(Level::Warn, &Entry::new("open_to_all", warning.as_str()));
+        log.write(Level::Warn, &Entry::new(event, warning.as_str()));
     }
 }
 

@@ -10,9 +10,9 @@ use super::front::{FrontParts, ServerFront};
 use super::gateway::{self, GatewayFlags};
 use super::init;
 use super::messages::{
-    Progress, announce, announce_addresses, open_to_all, refuse_open, refused, report_adopted,
-    report_default_password, report_given_password, report_no_permissions, report_open_password_file,
-    report_open_to_all, report_opened, report_without_effect, start_log,
+    Progress, announce, announce_addresses, clear_passwords, open_to_all, refuse_open, refused,
+    report_adopted, report_default_password, report_exposure, report_given_password, report_no_permissions,
+    report_open_password_file, report_opened, report_without_effect, start_log,
 };
 use super::resources;
 use super::rpc::OldInterface;
@@ -269,12 +269,14 @@ fn serve(
     });
     let open_to_all =
         open_to_all(config, [("CQL", Some(native.address())), ("RPC", rpc_address), ("HTTP", http_address)]);
+    let clear_passwords: Vec<String> = clear_passwords(config, http_address).into_iter().collect();
     if let Some(cut) = cut {
         announce(log, "move", format!("was cut over: clients are served by {}", cut.order.to.join(", ")));
         front.begin_at(cut);
     }
     let mover = Mover::open(&local, directory_of(config), front.clone());
-    let admin = start_admin(&host, &local, (&doors, &mover), (config, &open_to_all))?;
+    let exposed = [&open_to_all[..], &clear_passwords].concat();
+    let admin = start_admin(&host, &local, (&doors, &mover), (config, &exposed))?;
     state.opened(Watched {
         database: Arc::clone(&database),
         native: Arc::clone(&native),
@@ -302,7 +304,8 @@ fn serve(
     if let Some(http) = &http {
         announce(log, "http", format!("{}  (/metrics, /health, /ready)", http.address()));
     }
-    report_open_to_all(log, &open_to_all);
+    report_exposure(log, "open_to_all", &open_to_all);
+    report_exposure(log, "clear_passwords", &clear_passwords);
     announce_addresses(log, &native, &admin, config);
     let stop_doors = || {
         front.stop();
