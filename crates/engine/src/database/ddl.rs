@@ -83,9 +83,12 @@ impl Database {
             log.announce(watched_changes(&delta));
         }
         for store in &dropped {
-            // If this fails, on a full disk, the table is dropped all the same: the mark helps only where the process dies
-            // before the files are removed.
-            let _ = store.mark_dropping(shared);
+            // On a full disk the mark takes the room of the reserve, of which the record needs less than all. If it fails
+            // all the same, the table is dropped: the mark helps only where the process dies before the files are removed.
+            let _ = match &shared.log {
+                Some(log) => log.with_reserve(|| store.mark_dropping(shared)),
+                None => store.mark_dropping(shared),
+            };
         }
         let ticket = shared.write_schema(&mutation).inspect_err(|_| {
             if let Some(log) = &shared.log {
