@@ -257,8 +257,19 @@ impl Journal for EngineJournal {
                 let entry = Entry::new("commit_log_not_removed", text).with("error", error.to_string());
                 self.log.write_rate_limited(Level::Warn, "", with_place(entry, error));
             }
+            Event::LogStalled { segments, tables } => {
+                let tables = tables.join(", ");
+                let text = format!(
+                    "the commit log has {segments} segments, and its oldest one has stayed for a minute for {tables} although no \
+                     flush fails; please report this"
+                );
+                let entry = Entry::new("commit_log_stalled", text).with("segments", *segments as u64);
+                self.log.write(Level::Warn, &entry.with("tables", tables));
+            }
             Event::LogFull { error } => {
-                let text = format!("writes are refused until there is room: {error}");
+                let text = format!(
+                    "writes are refused until there is room (helenus admin diskusage shows what holds it): {error}"
+                );
                 let entry = Entry::new("commit_log_full", text).with("error", error.to_string());
                 self.log.write_rate_limited(Level::Error, "", with_place(entry, error));
                 self.policies.log_failed(&error.to_string());

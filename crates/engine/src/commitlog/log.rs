@@ -229,6 +229,11 @@ impl CommitLog {
         state.closed.len() + usize::from(state.active.is_some())
     }
 
+    /// The number of the oldest segment before the active one.
+    pub(crate) fn oldest_segment(&self) -> Option<u32> {
+        self.state.lock().closed.front().map(|segment| segment.number)
+    }
+
     /// Tables with unflushed writes in the oldest segment; flushing them frees it.
     pub fn tables_of_oldest_segment(&self) -> Vec<TableId> {
         let state = self.state.lock();

@@ -182,6 +182,11 @@ impl CommitLog {
         self.note_removal(&mut removing, done);
     }
 
+    /// Whether the last removal of segments has failed, or one is under way.
+    pub(crate) fn removal_fails(&self) -> bool {
+        self.removing.try_lock().is_none_or(|removing| removing.has_failed)
+    }
+
     fn has_upkeep(&self) -> bool {
         let is_due = self.is_release_due();
         let state = self.state.lock();
