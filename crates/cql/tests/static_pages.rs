@@ -20,9 +20,8 @@ fn server() -> Server {
     server.run("CREATE TABLE q (k int, c int, s int static, PRIMARY KEY (k, c))");
     for k in [0, 1] {
         for first in (0..HIDDEN).step_by(1000) {
-            let rows: String = (first..first + 1000)
-                .map(|c| format!("INSERT INTO q (k, c) VALUES ({k}, {c});"))
-                .collect();
+            let rows: String =
+                (first..first + 1000).map(|c| format!("INSERT INTO q (k, c) VALUES ({k}, {c});")).collect();
             server.run(&format!("BEGIN UNLOGGED BATCH {rows} APPLY BATCH"));
         }
         server.run(&format!("DELETE FROM q WHERE k = {k} AND c < {HIDDEN}"));

@@ -415,8 +415,7 @@ fn one_timestamp_far_in_the_future_does_not_make_later_entries_lasting() {
         [(None, false), (None, true), (Some(true), false), (Some(false), false), (Some(true), true)]
     {
         let mut random = Random::new(7);
-        let shape =
-            Shape { clustering: Vec::new(), has_static: false, has_map: false, ..shape(&mut random) };
+        let shape = Shape { clustering: Vec::new(), has_static: false, has_map: false, ..shape(&mut random) };
         // Tombstones are kept.
         let mut run = Run::new(3, shape);
         run.toggle(INDEXES[0]);

@@ -398,8 +398,10 @@ fn a_drop_leaves_no_file_behind_wherever_it_is_cut() {
         for (index, cut) in std::mem::take(&mut *cuts.lock()).into_iter().enumerate() {
             let torn = Survives::Torn { seed: random.next() };
             for survives in [Survives::EverythingWritten, torn] {
-                let what =
-                    format!("seed {seed}, full: {full:?}, cut {index} of DROP ({:?}), {survives:?}", cut.when);
+                let what = format!(
+                    "seed {seed}, full: {full:?}, cut {index} of DROP ({:?}), {survives:?}",
+                    cut.when
+                );
                 let mut next = World::open(&world, cut.machine.crash_image(survives), &what);
                 next.settle(&[before.clone(), world.known.clone()], &what);
                 let next = next.restart(&what);

@@ -94,10 +94,7 @@ impl<'a> EntryTimes<'a> {
         decorated_key(hash.token, &key, &mut decorated);
         for sstable in &self.view.sstables {
             let greatest_us = sstable.hiding_us_max();
-            if greatest_us >= wanted_us
-                && sstable.covers(&decorated)
-                && sstable.may_contain(&hash)
-            {
+            if greatest_us >= wanted_us && sstable.covers(&decorated) && sstable.may_contain(&hash) {
                 hiding_us = hiding_us.max(greatest_us);
             }
         }

@@ -249,8 +249,7 @@ impl IndexRead<'_> {
             let per_partition = self.command.limits.per_partition;
             let rows_left_in_partition = place.as_ref().map_or(per_partition, |place| place.left);
             let has_given = place.as_ref().is_some_and(|place| place.is_begun);
-            let at =
-                Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition, has_given };
+            let at = Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition, has_given };
             if self.command.page_rows.is_some() && looked >= PAGE_ENTRIES_MAX {
                 return self.end(audit, ReadEnd::Page(at));
             }

@@ -308,7 +308,8 @@ impl<'s> Group<'s> {
             let part = flush.part()?;
             if part.is_file {
                 // Earlier changes were finished when the group began.
-                part.change = store.begin_change((&[(part.descriptor, Some(part.hiding_us_max))], &[]), true)?;
+                part.change =
+                    store.begin_change((&[(part.descriptor, Some(part.hiding_us_max))], &[]), true)?;
             }
             Ok(())
         });

@@ -576,7 +576,10 @@ mod tests {
 
     fn files(names: &[(&str, u64, Option<u32>)]) -> BTreeMap<Descriptor, Stamp> {
         let entry = |(name, data_bytes, digest): &(&str, u64, Option<u32>)| {
-            (parse_name(name).unwrap(), Stamp { data_bytes: *data_bytes, digest: *digest, hiding_us_max: None })
+            (
+                parse_name(name).unwrap(),
+                Stamp { data_bytes: *data_bytes, digest: *digest, hiding_us_max: None },
+            )
         };
         names.iter().map(entry).collect()
     }
@@ -596,8 +599,10 @@ mod tests {
             known.known((&parse_name(name).unwrap(), &stamp)).and_then(|known| known.hiding_us_max)
         };
         assert_eq!((of("nb-1-big", 100), of("nb-1-big", 101), of("nb-2-big", 100)), (Some(-5), None, None));
-        assert!(entry(&parse_name("nb-1-big").unwrap(), &known.present[&parse_name("nb-1-big").unwrap()])
-            == "nb-1-big/100/7/-5");
+        assert!(
+            entry(&parse_name("nb-1-big").unwrap(), &known.present[&parse_name("nb-1-big").unwrap()])
+                == "nb-1-big/100/7/-5"
+        );
         assert!(!known.may_be(&files(&[])));
         assert!(!known.may_be(&files(&[one, two, three])));
         assert!(!known.may_be(&files(&[three, ("nb-9-big", 1, None)])));

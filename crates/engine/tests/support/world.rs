@@ -470,8 +470,7 @@ impl World {
             let lookup = IndexLookup::Equal(shape.term(None, value.as_bytes()).unwrap());
             let search = [IndexSearch { shape: shape.clone(), lookup }];
             let mut whole = command(&self.database, name, "");
-            whole.partitions =
-                helenus_engine::read::Partitions::Range(helenus_engine::read::KeyRange::all());
+            whole.partitions = helenus_engine::read::Partitions::Range(helenus_engine::read::KeyRange::all());
             let request = ReadRequest { may_block: true, ..ReadRequest::default() };
             let mut attempts = 0;
             let found = loop {
