@@ -119,6 +119,8 @@ impl<'a> Judged<'a> {
         let is_known = |name: &str| {
             ["helenus-", "used-"].iter().any(|begin| name.starts_with(begin))
                 || ["spare.log", "next.log", "reserve.log"].contains(&name)
+                // Records that no table can keep, for a person to look at.
+                || name == "unappliable"
         };
         for path in files.iter().filter(|path| !is_known(name(path))) {
             troubles.push(format!("{} is left in the log's folder", name(path)));
