@@ -229,9 +229,10 @@ impl CommitLog {
         state.closed.len() + usize::from(state.active.is_some())
     }
 
-    /// The number of the oldest segment before the active one.
-    pub(crate) fn oldest_segment(&self) -> Option<u32> {
-        self.state.lock().closed.front().map(|segment| segment.number)
+    /// The number of the oldest segment before the active one, and of the tables with unflushed writes in it.
+    pub(crate) fn oldest_segment(&self) -> (Option<u32>, usize) {
+        let state = self.state.lock();
+        state.closed.front().map_or((None, 0), |segment| (Some(segment.number), segment.dirty.len()))
     }
 
     /// Tables with unflushed writes in the oldest segment; flushing them frees it.

@@ -92,12 +92,15 @@ impl CommitLog {
             }
         };
         state.is_full = false;
+        // Removal goes from the front, and a start reads segments by their numbers. Looked at before anything is changed.
+        let is_next = match (state.closed.back(), &state.active) {
+            (Some(last), Some(old)) => last.number < old.segment.number,
+            _ => true,
+        };
+        assert!(is_next, "segments are closed in the order of their numbers");
         if let Some(mut old) = state.active.take() {
             old.fill_timestamp(&self.options.last_given);
             state.end_of_last = LogPosition::new(old.segment.number, old.end());
-            // Removal goes from the front, and a start reads segments by their numbers.
-            let is_next = state.closed.back().is_none_or(|last| last.number < old.segment.number);
-            assert!(is_next, "segments are closed in the order of their numbers");
             state.closed.push_back(Closed {
                 path: old.segment.path.clone(),
                 number: old.segment.number,

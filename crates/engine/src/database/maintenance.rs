@@ -3,7 +3,7 @@
 use super::flush_choice::{Candidate, FlushReason, Pressure, choose};
 use super::index_builds::{rebuild, record_not_built};
 use super::shared::{Database, Shared};
-use super::stalled_log::StalledLog;
+use super::stalled_log::{SeenLog, StalledLog};
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::journal::Event;
@@ -256,8 +256,10 @@ impl Worker for Flusher {
         shared.leftovers.retry(&shared);
         let now_ns = shared.host.clock.monotonic_ns();
         if let Some(log) = &shared.log {
-            let is_explained = shared.memory.has_stuck() || log.removal_fails();
-            if self.stalled.look(now_ns, (log.oldest_segment(), log.segments_count()), is_explained) {
+            let is_explained = shared.memory.has_stuck() || log.has_known_trouble();
+            let (oldest, keepers) = log.oldest_segment();
+            let seen = SeenLog { oldest, keepers, segments: log.segments_count() };
+            if self.stalled.look(now_ns, seen, is_explained) {
                 journal.note(&Event::LogStalled {
                     segments: log.segments_count(),
                     tables: &shared.names_of(&log.tables_of_oldest_segment()),

@@ -139,7 +139,9 @@ fn wait_for<'l>(lock: &'l Mutex<()>, interrupt: &dyn Fn() -> Result<()>) -> Resu
 
 fn lock_of(table: TableId, token: Token) -> usize {
     // Tokens are hashes already. The table's id is mixed in, so that equal keys of two tables use different locks.
-    let mixed = (token.0 as u64) ^ table.0.as_u128() as u64;
+    let id = table.0.as_u128();
+    // Tables that one node has made differ in the upper half alone.
+    let mixed = (token.0 as u64) ^ (id as u64) ^ (id >> 64) as u64;
     (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % LOCKS
 }
 

@@ -8,28 +8,39 @@ const STALLED_NS: u64 = 60_000_000_000;
 /// Looks that the flusher must have had in that time: a flush of a large table may take longer than a minute.
 const LOOKS_MIN: u32 = 60;
 
-/// What the flusher saw of the log.
+/// A log as the flusher sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenLog {
+    /// The number of its oldest segment before the active one.
+    pub(super) oldest: Option<u32>,
+    /// The tables for which that segment stays.
+    pub(super) keepers: usize,
+    /// The number of segments.
+    pub(super) segments: usize,
+}
+
+/// What the flusher has seen of the log.
 #[derive(Debug, Default)]
 pub(super) struct StalledLog {
     /// The oldest segment of a log that is too long.
     oldest: Option<u32>,
+    /// The tables for which it stays.
+    keepers: usize,
     since_ns: u64,
     looks: u32,
     is_told: bool,
 }
 
 impl StalledLog {
-    /// Takes note of the oldest segment's number and of the number of segments. Returns whether the log has stalled, once
-    /// each time. `is_explained` says that a flush or a removal fails: that is known otherwise.
-    pub(super) fn look(
-        &mut self,
-        now_ns: u64,
-        (oldest, segments): (Option<u32>, usize),
-        is_explained: bool,
-    ) -> bool {
+    /// Takes note of a log. Returns whether it has stalled, once each time. `is_explained` says that a flush or a removal
+    /// fails, or that the disk is full: that is known otherwise.
+    pub(super) fn look(&mut self, now_ns: u64, seen: SeenLog, is_explained: bool) -> bool {
+        let SeenLog { oldest, keepers, segments } = seen;
         let oldest = oldest.filter(|_| segments > SEGMENTS_MAX && !is_explained);
-        if oldest.is_none() || oldest != self.oldest {
-            *self = StalledLog { oldest, since_ns: now_ns, looks: 0, is_told: false };
+        // One look flushes few of thousands of little tables.
+        let is_on_the_way = oldest == self.oldest && keepers < self.keepers;
+        if oldest.is_none() || oldest != self.oldest || is_on_the_way {
+            *self = StalledLog { oldest, keepers, since_ns: now_ns, looks: 0, is_told: false };
             return false;
         }
         self.looks = self.looks.saturating_add(1);
@@ -50,7 +61,7 @@ mod tests {
         let mut log = StalledLog::default();
         let is_told = |second: &u64| {
             let (oldest, segments, is_explained) = seen(*second);
-            log.look(second * SECOND_NS, (oldest, segments), is_explained)
+            log.look(second * SECOND_NS, SeenLog { oldest, keepers: 1, segments }, is_explained)
         };
         (0..400).filter(is_told).collect()
     }
@@ -72,6 +83,13 @@ mod tests {
         assert_eq!(told(|_| (None, LONG, false)), none);
         // One flush of two minutes: the flusher does not look meanwhile.
         let mut log = StalledLog::default();
-        assert!(!log.look(0, (Some(7), LONG), false) && !log.look(120 * SECOND_NS, (Some(7), LONG), false));
+        let seen = SeenLog { oldest: Some(7), keepers: 1, segments: LONG };
+        assert!(!log.look(0, seen, false) && !log.look(120 * SECOND_NS, seen, false));
+        // Thousands of little tables, of which some are flushed in each minute.
+        let mut log = StalledLog::default();
+        for second in 0..4000_u64 {
+            let keepers = 10_000 - usize::try_from(second / 30).unwrap_or_default();
+            assert!(!log.look(second * SECOND_NS, SeenLog { keepers, ..seen }, false), "{second}");
+        }
     }
 }
