@@ -185,6 +185,13 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
+    /// The commit log is longer than it should be, and its oldest segment has stayed for a minute although no flush fails.
+    LogStalled {
+        /// Its segments.
+        segments: usize,
+        /// Names of the tables that have writes in the oldest one.
+        tables: &'a [String],
+    },
     /// The commit log could not get its next segment; writes are refused until it can.
     LogFull {
         /// Why.

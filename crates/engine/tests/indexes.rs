@@ -8,7 +8,7 @@
 
 mod support;
 
-use helenus_engine::read::{ReadEnd, RowOutcome, RowSink};
+use helenus_engine::read::{Probe, ReadEnd, RowOutcome, RowSink};
 use helenus_engine::read_indexed;
 use helenus_engine::{Database, DatabaseOptions, Error, ReadRequest, index_id};
 use helenus_host::sim::{Machine, Survives};
@@ -340,12 +340,16 @@ fn a_search_finds_what_testing_every_row_finds() {
 
 /// `v` of the only row of partition `a`.
 fn set_v(run: &Run, value: Option<&str>, timestamp_us: i64) {
+    put_v(run, "a", value, (timestamp_us, 0));
+}
+
+fn put_v(run: &Run, key: &str, value: Option<&str>, (timestamp_us, ttl_s): (i64, i32)) {
     let cells =
         vec![CellWrite { column: "v", path: None, value: value.map(|value| value.as_bytes().to_vec()) }];
     let change = Change::Row { clustering: Vec::new(), marker: false, cells, clear_map: false };
-    let timed = Timed { change, timestamp_us, ttl_s: 0 };
+    let timed = Timed { change, timestamp_us, ttl_s };
     let table = table_of(run.database(), "t");
-    let update = update(&table, b"a", &[timed], run.database().now_s());
+    let update = update(&table, key.as_bytes(), &[timed], run.database().now_s());
     run.database().write(&Mutation { updates: vec![update] }).unwrap().wait().unwrap();
 }
 
@@ -373,5 +377,72 @@ fn a_value_written_again_after_its_deletion_was_purged_is_found() {
             (0..10).for_each(|_| run.find(&mut random));
             assert!(run.rows.get() > 0, "the value is there");
         }
+    }
+}
+
+/// The year 2100 in microseconds: a timestamp that a client makes in the wrong unit, or by a wrong clock.
+const FAR_US: i64 = 4_102_444_800_000_000;
+
+/// Keys of the partitions whose `v` is `x`, and the entries of `x` that a search finds without a value.
+fn found_by_x(run: &Run) -> (Vec<Vec<u8>>, u64) {
+    let database = run.database();
+    let table = table_of(database, "t");
+    let shape = Arc::new(IndexLayout::new(&table, &table.indexes["on_v"]).unwrap());
+    let term = shape.term(None, b"x").unwrap();
+    let search = [IndexSearch { shape, lookup: IndexLookup::Equal(term) }];
+    let command = command_of(&table, &Ask::everything(), database.now_s());
+    let mut sink = Finder {
+        table: &table,
+        name: "on_v",
+        value: b"x",
+        path: b"",
+        is_range: false,
+        now_s: database.now_s(),
+        key: Vec::new(),
+        in_static: false,
+        found: Vec::new(),
+        counted: 0,
+    };
+    let mut probe = Probe::default();
+    let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+    read_indexed(database, &command, &search, request, &mut sink, Some(&mut probe)).unwrap();
+    (sink.found.into_iter().map(|(key, _)| key).collect(), probe.index_stale)
+}
+
+#[test]
+fn one_timestamp_far_in_the_future_does_not_make_later_entries_lasting() {
+    for (restarted, compacted) in
+        [(None, false), (None, true), (Some(true), false), (Some(false), false), (Some(true), true)]
+    {
+        let mut random = Random::new(7);
+        let shape = Shape { clustering: Vec::new(), has_static: false, has_map: false, ..shape(&mut random) };
+        // Tombstones are kept.
+        let mut run = Run::new(3, shape);
+        run.toggle(INDEXES[0]);
+        // One SSTable of the hidden table with a removal, and with a lasting entry of the far future.
+        put_v(&run, "old", Some("x"), (5, 0));
+        put_v(&run, "old", Some("y"), (6, 0));
+        put_v(&run, "far", Some("x"), (FAR_US, 0));
+        run.database().flush_all().unwrap();
+        if compacted {
+            put_v(&run, "older", Some("x"), (4, 0));
+            put_v(&run, "older", Some("y"), (6, 0));
+            run.database().flush_all().unwrap();
+            let hidden = table_of(run.database(), "t").indexes["on_v"].id;
+            run.database().compact(vec![hidden]).wait().unwrap();
+        }
+        if let Some(clean) = restarted {
+            run.restart(clean);
+        }
+        run.database().wait_for_indexes();
+        let now_us = run.database().now_s() * 1_000_000;
+        for n in 0..1000 {
+            put_v(&run, &format!("key {n}"), Some("x"), (now_us + n, 100));
+        }
+        let what = format!("restarted {restarted:?}, compacted {compacted}");
+        assert_eq!(found_by_x(&run).0.len(), 1001, "{what}");
+        run.machine.advance(200_000_000_000);
+        // Entries that have no expiry are found without a value.
+        assert_eq!(found_by_x(&run), (vec![b"far".to_vec()], 0), "{what}");
     }
 }

@@ -4,8 +4,9 @@
 
 mod support;
 
-use helenus_engine::{Database, SyncMode};
-use helenus_host::sim::{Machine, Survives};
+use helenus_engine::{Database, DatabaseOptions, SyncMode};
+use helenus_host::sim::{Call, Fault, Machine, Survives};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use support::random::Random;
@@ -172,4 +173,83 @@ fn a_few_rows_do_not_keep_the_log_once_the_table_that_fills_it_is_flushed() {
     crashed.end_tasks();
     database.close().unwrap();
     machine.end_tasks();
+}
+
+/// What became of the table whose writes are in a log that lost a segment in its middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Flushed,
+    Dropped,
+}
+
+#[test]
+fn a_log_without_a_segment_in_its_middle_is_refused_by_its_name_if_the_older_ones_are_needed() {
+    for fate in [Fate::Kept, Fate::Flushed, Fate::Dropped] {
+        let machine = Machine::new(13);
+        let database = open_small(&machine);
+        create(&database, vec![table("t", 7, false), table("u", 8, false)]);
+        // Nothing but the rows of `t` keeps segments.
+        database.flush_all().unwrap();
+        write(&database, (0, 800));
+        // The segments stay, although they are not needed any more.
+        for call in [Call::Remove, Call::Rename] {
+            machine.fail(Fault::new(call, 1, ErrorKind::Other).on("/commitlog/helenus-").lasting());
+        }
+        let t = table_of(&database, "t");
+        match fate {
+            Fate::Kept => {}
+            Fate::Flushed => drop(database.flush(t.id).unwrap()),
+            Fate::Dropped => {
+                let dropped = database.change_schema::<()>(|schema, _| {
+                    let mut next = schema.clone();
+                    let mut keyspace = (*next.keyspaces["ks"]).clone();
+                    keyspace.tables.remove("t");
+                    next.keyspaces.insert("ks".into(), Arc::new(keyspace));
+                    Ok(next)
+                });
+                dropped.map_err(|_| "the table is dropped").unwrap().1.wait().unwrap();
+            }
+        }
+        let after = machine.crash_image(Survives::EverythingWritten);
+        machine.end_tasks();
+        drop(database);
+        let host = after.host();
+        let mut segments: Vec<_> = host.disk.list(Path::new("/db/commitlog")).unwrap();
+        segments.retain(|path| path.to_string_lossy().contains("/helenus-"));
+        segments.sort();
+        assert!(segments.len() >= 5, "{fate:?}: {segments:?}");
+        let middle = &segments[segments.len() / 2 - 1];
+        host.disk.remove(middle).unwrap();
+        host.disk.sync_dir(Path::new("/db/commitlog")).unwrap();
+        let open = |skips| {
+            let mut options = DatabaseOptions::new("/db");
+            (options.segment_bytes, options.skip_damaged_log) = (SEGMENT_BYTES, skips);
+            Database::open(after.host(), options)
+        };
+        let (database, report) = match open(false) {
+            Ok(opened) => {
+                assert_ne!(fate, Fate::Kept, "the start goes on without a segment that it needs");
+                opened
+            }
+            Err(error) => {
+                let told = error.to_string();
+                assert_eq!(fate, Fate::Kept, "{told}");
+                assert!(told.contains(&*middle.to_string_lossy()) && told.contains("missing"), "{told}");
+                let opened = open(true).unwrap();
+                assert_eq!(opened.1.skipped, [(middle.clone(), 0)]);
+                opened
+            }
+        };
+        assert_eq!(report.skipped.is_empty(), fate != Fate::Kept, "{fate:?}");
+        match fate {
+            Fate::Kept => {
+                let rows = rows_of(&database, "t", "a").len();
+                assert!((100..800).contains(&rows), "{rows} rows: all but those of one segment");
+            }
+            Fate::Flushed => assert_eq!(rows_of(&database, "t", "a").len(), 800),
+            Fate::Dropped => assert!(database.schema().table("ks", "t").is_none()),
+        }
+        after.end_tasks();
+    }
 }

@@ -7,9 +7,10 @@
 
 mod support;
 
-use helenus_engine::SyncMode;
+use helenus_engine::{Database, DatabaseOptions, SyncMode};
 use helenus_host::sim::{Call, Fault, Survives};
 use std::io::ErrorKind;
+use support::log_file::{Segment, first_change};
 use support::progress::Judged;
 use support::random::{Random, from_environment};
 use support::world::{Form, LONG_NS, TABLES, WATCHED, World};
@@ -49,10 +50,12 @@ enum Cause {
     TruncatedFlushed,
     /// Several starts with nothing between them.
     Often,
+    /// Its only records of a start cannot be applied, and are skipped.
+    Skipped,
 }
 
 use Cause::*;
-const CAUSES: [Cause; 7] = [Stopped, Killed, Active, Cut, Truncated, TruncatedFlushed, Often];
+const CAUSES: [Cause; 8] = [Stopped, Killed, Active, Cut, Truncated, TruncatedFlushed, Often, Skipped];
 
 /// Fails the clean-up of a TRUNCATE behind its record.
 fn truncate_half(world: &mut World, name: &'static str) {
@@ -62,6 +65,36 @@ fn truncate_half(world: &mut World, name: &'static str) {
     assert!(world.truncate(name).is_err(), "its files cannot be removed");
     world.machine.clear_faults();
     world.known.tables.insert(name, Default::default());
+}
+
+/// Writes a row to a flushed table, and makes its record one that no table can keep. Starts without it.
+fn skip_one(mut world: World, name: &'static str) -> World {
+    let table = table_of(&world.database, name);
+    world.database.flush(table.id).unwrap();
+    let before = world.known.clone();
+    world.put(name, 40);
+    let machine = world.machine.crash_image(Survives::EverythingWritten);
+    let value = format!("{:06}-", world.written);
+    let segment = Segment::with(&machine, &value);
+    let record = segment.record(&value);
+    segment.rewrite(&machine, record, |content| {
+        let at = first_change(content);
+        content[at] = 9;
+    });
+    let options = DatabaseOptions { skip_damaged_log: true, ..world.form.options() };
+    let (database, report) = Database::open(machine.host(), options).unwrap();
+    assert_eq!(report.unappliable.len(), 1);
+    world.machine.end_tasks();
+    let mut known = before;
+    if name == WATCHED {
+        // Its readers meet the record too.
+        known.consumers.clear();
+        for consumer in ["c1", "c2"] {
+            database.changes().drop_consumer(("ks", WATCHED), consumer).unwrap();
+        }
+    }
+    (world.machine, world.database, world.known) = (machine, database, known);
+    world
 }
 
 impl Cause {
@@ -97,6 +130,7 @@ impl Cause {
                 next.database.flush_all().unwrap();
                 next
             }
+            Skipped => skip_one(world, idle),
             Often => (0..3).fold(world, |world, _| world.restart("often")),
         }
     }
@@ -119,8 +153,8 @@ fn the_log_stays_within_its_bound_whatever_an_idle_table_went_through() {
             let mut world = cause.come_about(world, idle);
             if idle == WATCHED {
                 // No consumer keeps the log.
-                world.leave("c1").unwrap();
-                world.leave("c2").unwrap();
+                let consumers: Vec<&'static str> = world.known.consumers.keys().copied().collect();
+                consumers.into_iter().for_each(|name| world.leave(name).unwrap());
             }
             world.load(busy, MANY, &what);
             world.check(&what);
@@ -343,22 +377,31 @@ fn a_full_disk_is_got_out_of_though_it_lets_not_all_files_of_the_log_go() {
 
 #[test]
 fn a_drop_leaves_no_file_behind_wherever_it_is_cut() {
-    for seed in 1..3 {
+    for (seed, full) in [(1, None), (2, None), (3, Some(Call::Create)), (4, Some(Call::SyncDir))] {
         let mut world = World::new(form(seed));
         fill(&mut world, &TABLES, 5);
         world.database.flush_all().unwrap();
         fill(&mut world, &["t"], 3);
+        world.rest();
         let before = world.known.clone();
+        if let Some(call) = full {
+            // The disk has no room for the mark of the DROP, until the log gives up its reserve.
+            world.machine.fail(Fault::new(call, 1, ErrorKind::StorageFull).on("/t-"));
+        }
         let cuts = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
         let kept = cuts.clone();
         world.machine.on_every_change(move |cut| kept.lock().push(cut.clone()));
         world.drop_table("t").unwrap();
         world.machine.stop_watching();
+        assert_eq!(world.machine.faults_struck() > 0, full.is_some());
         let mut random = Random::new(seed);
         for (index, cut) in std::mem::take(&mut *cuts.lock()).into_iter().enumerate() {
             let torn = Survives::Torn { seed: random.next() };
             for survives in [Survives::EverythingWritten, torn] {
-                let what = format!("seed {seed}, cut {index} of DROP ({:?}), {survives:?}", cut.when);
+                let what = format!(
+                    "seed {seed}, full: {full:?}, cut {index} of DROP ({:?}), {survives:?}",
+                    cut.when
+                );
                 let mut next = World::open(&world, cut.machine.crash_image(survives), &what);
                 next.settle(&[before.clone(), world.known.clone()], &what);
                 let next = next.restart(&what);

@@ -10,6 +10,7 @@ use helenus_engine::read::{
     SkipReason,
 };
 use helenus_engine::{Database, Error, ReadRequest};
+use helenus_host::Host;
 use helenus_host::sim::Machine;
 use helenus_model::byte_comparable;
 use helenus_model::filter::{ClusteringFilter, Slice};
@@ -151,21 +152,56 @@ fn a_page_over_range_tombstones_ends_between_two_of_them_in_either_direction() {
     machine.end_tasks();
 }
 
-#[test]
-fn a_static_row_alone_is_given_though_a_page_would_have_ended_before() {
-    let machine = Machine::new(1);
-    let database = open(&machine.host());
+/// A table with partitions that have a static row and much that is dead before their first row: range tombstones (`a`, and in
+/// an SSTable `d`), and rows that a deletion hides (`b`, and in an SSTable `c`). A row follows if it `is_alive`.
+fn queues_with_static_rows(host: &Host, is_alive: bool) -> Arc<Database> {
+    let database = open(host);
     create(&database, vec![table("t", 1, false)]);
     let t = table_of(&database, "t");
+    let hidden: i32 = 220_000;
+    load(&database, &t, "c", hidden, "");
+    many_ranges(&database, "d", 3, (true, true));
+    database.flush(t.id).unwrap();
+    load(&database, &t, "b", hidden, "");
     many_ranges(&database, "a", 3, (true, true));
-    Write::default().set_static(&t, "static", 5).to(&database, "t", "a").wait().unwrap();
-    let mut command = command(&database, "t", "a");
-    command.page_rows = Some(100);
-    let mut rows = Rows::default();
-    pages(&database, &command, &mut rows);
-    assert_eq!(rows.empty, [("a".to_owned(), Some("static".to_owned()))]);
-    database.close().unwrap();
-    machine.end_tasks();
+    for key in ["b", "c"] {
+        Write::default().delete_range(0, hidden, 20).to(&database, "t", key).wait().unwrap();
+    }
+    for key in ["a", "b", "c", "d"] {
+        let mut write = Write::default().set_static(&t, "static", 30);
+        if is_alive {
+            write = write.insert(&t, hidden + 1, "alive", 30);
+        }
+        write.to(&database, "t", key).wait().unwrap();
+    }
+    database
+}
+
+#[test]
+fn a_static_row_alone_is_given_though_a_page_would_have_ended_before() {
+    for is_alive in [false, true] {
+        let machine = Machine::new(1);
+        let database = queues_with_static_rows(&machine.host(), is_alive);
+        for (key, reversed) in ["a", "b", "c", "d"].into_iter().flat_map(|key| [(key, false), (key, true)]) {
+            // Read by its key, and in a range of partitions.
+            let by_key = command(&database, "t", key).partitions;
+            let start = PartitionKey::new(key.as_bytes().to_vec()).decorated;
+            let in_range = Partitions::Range(KeyRange { end: [&start[..], &[0]].concat(), start });
+            for partitions in [by_key, in_range] {
+                let mut command = command(&database, "t", key);
+                (command.page_rows, command.reversed, command.partitions) = (Some(100), reversed, partitions);
+                let mut rows = Rows::default();
+                let pages = pages(&database, &command, &mut rows);
+                let what = format!("{key}, reversed {reversed}, alive {is_alive}: {pages:?}");
+                assert!(pages.len() > 1 && pages.iter().all(|page| page.1 <= 10_001), "{what}");
+                let alone = (!is_alive).then(|| (key.to_owned(), Some("static".to_owned())));
+                assert_eq!(rows.empty, Vec::from_iter(alone), "{what}");
+                assert_eq!(rows.rows.len(), usize::from(is_alive), "{what}");
+            }
+        }
+        database.close().unwrap();
+        machine.end_tasks();
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Cuts and failures at every call of the disk in every upkeep (flush, removal of segments, compaction, import, truncate,
-//! drop, snapshot, acknowledgement, start, stop), each followed by more changes, by load, and by a start long after.
+//! drop, snapshot, export, ALTER, the build of an index, acknowledgement, a reader of changes that comes and goes, start,
+//! stop), each followed by more changes, by load, and by a start long after.
 //!
 //! Judged are answers (what was deleted stays deleted; what failed did not half happen; consumers miss nothing and get
 //! nothing twice) and progress (`support::progress`). A database that does not start by itself fails at once.
@@ -38,13 +39,19 @@ enum Upkeep {
     Snapshot,
     Acknowledge,
     Leave,
+    /// A reader of changes comes, as that of a move, and goes.
+    Feed,
+    Export,
+    Alter,
+    /// A CREATE INDEX on a table with rows.
+    IndexBuild,
     Create,
     Stop,
     Start,
 }
 
 use Upkeep::*;
-const ALL: [Upkeep; 14] = [
+const ALL: [Upkeep; 18] = [
     FlushAll,
     Flush,
     Roll,
@@ -56,6 +63,10 @@ const ALL: [Upkeep; 14] = [
     Snapshot,
     Acknowledge,
     Leave,
+    Feed,
+    Export,
+    Alter,
+    IndexBuild,
     Create,
     Stop,
     Start,
@@ -139,6 +150,17 @@ impl Upkeep {
                 world.acknowledge("c2", behind).map_err(text)
             }
             Leave => world.leave("c1").map_err(text),
+            Feed => {
+                world.follow_changes("m").map_err(text)?;
+                world.leave("m").map_err(text)
+            }
+            Export => world.export(&["t", WATCHED]).map_err(text),
+            Alter => world.alter("t").map_err(text),
+            IndexBuild => {
+                world.index("t").map_err(text)?;
+                world.idle();
+                Ok(())
+            }
             Create => {
                 world.create("x");
                 Ok(())
@@ -158,6 +180,7 @@ impl Upkeep {
             Drop => drop(known.tables.remove("t")),
             Create => drop(known.tables.insert("x", Default::default())),
             Leave => drop(known.consumers.remove("c1")),
+            Feed => drop(known.consumers.remove("m")),
             _ => {}
         }
         known
@@ -261,7 +284,7 @@ fn follow(world: &mut World, upkeep: Upkeep, then: Then, candidates: &mut Vec<Kn
         Then::Nothing => {}
         Then::Retry => {
             let is_useless = match upkeep {
-                Stop | Start | Snapshot | Roll | Acknowledge => true,
+                Stop | Start | Snapshot | Roll | Acknowledge | Feed => true,
                 Drop => !everywhere,
                 Create => candidates.iter().any(|known| has(known, "x")),
                 Leave => !candidates.iter().all(|known| known.consumers.contains_key("c1")),
@@ -371,7 +394,7 @@ fn cut_everywhere(upkeep: Upkeep, seed: u64, share: usize, failures: &mut Failur
     } else {
         world.machine.on_every_change(keep);
         // Each step that may be seen alone.
-        if matches!(upkeep, Roll | Acknowledge) {
+        if matches!(upkeep, Roll | Acknowledge | Feed) {
             after = steps(upkeep, &mut world);
         } else {
             upkeep.perform(&mut world).unwrap_or_else(|error| panic!("{upkeep:?} seed {seed}: {error}"));
@@ -431,6 +454,11 @@ fn steps(upkeep: Upkeep, world: &mut World) -> Vec<Known> {
             }
             world.machine.run_until_idle();
         }
+        Feed => {
+            world.follow_changes("m").unwrap();
+            states.push(world.known.clone());
+            world.leave("m").unwrap();
+        }
         _ => {
             for (name, part) in [("c1", 2), ("c2", 1)] {
                 let behind = world.known.fed.len() - world.known.consumers[name];
@@ -472,7 +500,7 @@ fn fail_at(upkeep: Upkeep, seed: u64, nth: u64) -> bool {
         world.known = known;
         after
     };
-    world.known.doubtful = matches!(upkeep, Acknowledge | Leave) && done.is_err();
+    world.known.doubtful = matches!(upkeep, Acknowledge | Leave | Feed) && done.is_err();
     let mut candidates = match &done {
         // What was written before the failure is known to the world.
         Ok(()) => vec![world.known.clone()],

@@ -15,6 +15,9 @@ use parking_lot::Mutex;
 use crate::log::{Entry, Level, Log, duration_text, time_text};
 use crate::policy::FailurePolicies;
 
+/// Tables that the line of a log that gets no shorter names.
+const STALLED_TABLES_SHOWN: usize = 10;
+
 /// Logs the events of a database, and applies the failure policies.
 pub struct EngineJournal {
     log: Arc<Log>,
@@ -257,8 +260,25 @@ impl Journal for EngineJournal {
                 let entry = Entry::new("commit_log_not_removed", text).with("error", error.to_string());
                 self.log.write_rate_limited(Level::Warn, "", with_place(entry, error));
             }
+            Event::LogStalled { segments, tables } => {
+                let mut tables = tables.to_vec();
+                let others = tables.len().saturating_sub(STALLED_TABLES_SHOWN);
+                tables.truncate(STALLED_TABLES_SHOWN);
+                if others > 0 {
+                    tables.push(format!("and {others} others"));
+                }
+                let tables = tables.join(", ");
+                let text = format!(
+                    "the commit log has {segments} segments, and its oldest one has stayed for a minute for {tables} although no \
+                     flush fails; please report this"
+                );
+                let entry = Entry::new("commit_log_stalled", text).with("segments", *segments as u64);
+                self.log.write(Level::Warn, &entry.with("tables", tables));
+            }
             Event::LogFull { error } => {
-                let text = format!("writes are refused until there is room: {error}");
+                let text = format!(
+                    "writes are refused until there is room (helenus admin diskusage shows what holds it): {error}"
+                );
                 let entry = Entry::new("commit_log_full", text).with("error", error.to_string());
                 self.log.write_rate_limited(Level::Error, "", with_place(entry, error));
                 self.policies.log_failed(&error.to_string());

@@ -34,7 +34,7 @@ use helenus_model::schema::{CompressionParams, Table};
 use helenus_model::token::{KeyHash, Token};
 use opener::Opener;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 pub use without_schema::{
     Compression, compression_of, read_statistics, read_whole, remove_files, schema_of_files,
 };
@@ -71,6 +71,7 @@ pub struct SsTable {
     clusterings: Option<(Vec<u8>, Vec<u8>)>,
     size_on_disk: u64,
     key_cache: KeyCache,
+    hiding_us_max: OnceLock<i64>,
     /// `memory_bytes` on the memory account.
     _memory: StandingBytes,
 }
@@ -156,6 +157,7 @@ impl SsTable {
             clusterings,
             size_on_disk,
             key_cache,
+            hiding_us_max: OnceLock::new(),
             _memory: StandingBytes::of(memory as u64),
         }))
     }
@@ -214,6 +216,26 @@ impl SsTable {
     /// Whether the table may contain anything that is deleted or expires. If not, its reads find no tombstones.
     pub fn may_have_tombstones(&self) -> bool {
         self.stats().local_deletion_s_min != helenus_model::deletion::NO_EXPIRY
+    }
+
+    /// Records the greatest timestamp of a deletion, or of a value that expires, which the table's files do not say:
+    /// `Written::hiding_us_max`.
+    pub fn note_hiding_us_max(&self, timestamp_us: i64) {
+        let _ = self.hiding_us_max.set(timestamp_us);
+    }
+
+    /// The timestamp that was recorded by `note_hiding_us_max`.
+    pub fn known_hiding_us_max(&self) -> Option<i64> {
+        self.hiding_us_max.get().copied()
+    }
+
+    /// No deletion, and no value that expires, has a greater timestamp than this; `i64::MIN` without any.
+    pub fn hiding_us_max(&self) -> i64 {
+        match self.known_hiding_us_max() {
+            _ if !self.may_have_tombstones() => i64::MIN,
+            Some(known) => known,
+            None => self.stats().timestamp_us_max,
+        }
     }
 
     /// Ordered bounds around all rows and markers; `None` if there are none.

@@ -148,6 +148,8 @@ pub struct Written {
     pub components: Vec<Component>,
     /// The content of Statistics.db.
     pub statistics: Statistics,
+    /// The greatest timestamp of a deletion, or of a value that expires; `i64::MIN` without any.
+    pub hiding_us_max: i64,
     /// Size of all components in bytes.
     pub size_on_disk: u64,
     /// Number of times after 2038 that were capped, because the version cannot store them.
@@ -481,6 +483,7 @@ impl SsTableWriter {
             files.finished(Component::Filter, &out.finish()?);
         }
         files.data(&data)?;
+        let hiding_us_max = statistics.hiding_us_max();
         let (partitions, mut stats) = statistics.finish();
         stats.compression_ratio = data.compression_ratio();
         stats.commit_log_intervals = options.commit_log_intervals;
@@ -500,8 +503,15 @@ impl SsTableWriter {
         let (components, size_on_disk, unsynced) = files.finish()?;
         let times_capped = self.times.capped;
         let large_partitions = self.large.into_found();
-        let written =
-            Written { descriptor, components, statistics, size_on_disk, times_capped, large_partitions };
+        let written = Written {
+            descriptor,
+            components,
+            statistics,
+            hiding_us_max,
+            size_on_disk,
+            times_capped,
+            large_partitions,
+        };
         Ok((written, unsynced))
     }
 

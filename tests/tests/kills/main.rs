@@ -21,6 +21,7 @@ use end_to_end::{Cql, Server, SmallDisk};
 use jobs::{JOBS, number_of};
 use python::Python;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use scylla::value::CqlValue;
 use tempfile::TempDir;
 
 fn configure(at: &Path, sync: &str) {
@@ -50,6 +51,9 @@ fn make_tables(cql: &Cql) {
 fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
+
+/// The most segments of the log while every table can be flushed (`upkeep_kills`).
+const SEGMENTS_MAX: usize = 36;
 
 /// A random number below `n` for each round, from a seed.
 fn chance(seed: u64, round: u64, n: u64) -> u64 {
@@ -91,6 +95,7 @@ impl Rounds {
         self.server.restart();
         self.slowest = self.slowest.max(self.server.start_time());
         let cql = Cql::connect(self.server.address());
+        self.check_files(&cql, round);
         let checked =
             JOBS.iter().zip(&acknowledged).map(|(job, acknowledged)| job.check(&cql, *acknowledged));
         self.next = checked.collect();
@@ -99,6 +104,37 @@ impl Rounds {
         assert_eq!(number_of(&backed_up[0][0]), 500, "round {round}: rows of an import");
         if round % 50 == 49 {
             println!("{} kills: {:?} by each writer", round + 1, self.next);
+        }
+    }
+
+    /// The log comes within its bound, and no folder is left that is of no table and has more than snapshots.
+    fn check_files(&self, cql: &Cql, round: u64) {
+        let names = |folder: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let tables = cql.rows("SELECT table_name, id FROM system_schema.tables WHERE keyspace_name = 'k'");
+        let folder = |row: &[Option<CqlValue>]| match row {
+            [Some(CqlValue::Text(name)), Some(CqlValue::Uuid(id))] => format!("{name}-{}", id.simple()),
+            other => panic!("no table: {other:?}"),
+        };
+        let known: Vec<String> = tables.iter().map(|row| folder(row)).collect();
+        let keyspace = self.server.tables().join("k");
+        let left = || -> Vec<String> {
+            let has_files = |name: &String| {
+                let files = names(&keyspace.join(name));
+                !known.contains(name) && files.iter().any(|file| file != "snapshots")
+            };
+            let mut left: Vec<String> = names(&keyspace).into_iter().filter(has_files).collect();
+            let log = names(&self.server.data().join("commitlog"));
+            let segments = log.iter().filter(|name| name.starts_with("helenus-")).count();
+            left.extend((segments > SEGMENTS_MAX).then(|| format!("{segments} segments")));
+            left
+        };
+        let began = Instant::now();
+        while !left().is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(60), "round {round}: {:?} stay", left());
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `UPKEEP_KILLS` | kills of each upkeep | 2 |
 //! | `UPKEEP_SEED` | draws the calls | 1 |
-//! | `UPKEEP_LOAD_MB` | load after each start | 48 |
+//! | `UPKEEP_LOAD_MB` | load after each kill and each start | 48 |
 //! | `UPKEEP_STARTS` | starts with load, through all causes and limits | 3 |
 
 mod ground;
@@ -28,6 +28,7 @@ const CALLS: [&str; 2] = ["rename,renameat2,link,linkat,unlink,unlinkat", "fsync
 fn a_kill_within_any_upkeep_leaves_a_server_that_starts_and_nothing_half_done() {
     let kills = from_environment("UPKEEP_KILLS", 2);
     let mut draw = Draw::from_seed(from_environment("UPKEEP_SEED", 1));
+    let megabytes = from_environment("UPKEEP_LOAD_MB", 48);
     let mut ground = Ground::begin("512MiB");
     for round in 0..kills {
         for upkeep in [Upkeep::Flush, Upkeep::Drop, Upkeep::Truncate, Upkeep::Import] {
@@ -38,11 +39,12 @@ fn a_kill_within_any_upkeep_leaves_a_server_that_starts_and_nothing_half_done() 
                 println!("not run: strace is missing or may not attach");
                 return;
             }
-            println!("round {round}: {upkeep:?} killed at {calls} number {nth}");
+            let what = format!("round {round}: {upkeep:?} killed at {calls} number {nth}");
+            println!("{what}");
+            ground.load("t", megabytes, &what);
+            ground.check_files(&what);
         }
     }
-    ground.load("t", from_environment("UPKEEP_LOAD_MB", 48), "after all kills");
-    ground.check_files("after all kills");
 }
 
 /// What came before the load: see the engine's `progress` test, which has the same causes on a simulated machine.

@@ -39,6 +39,8 @@ pub(super) fn read(
         clustering: clustering.clone(),
         rows_left: u64::MAX,
         rows_left_in_partition: u64::MAX,
+        // The first page of a partition has given its static row (`Snapshot::partition`).
+        has_given: true,
     });
     let command = ReadCommand {
         table: table.clone(),

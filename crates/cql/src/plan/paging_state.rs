@@ -19,13 +19,16 @@ use helenus_model::vint;
 const NO_LIMIT: u32 = i32::MAX as u32;
 /// The suffix of states whose page was cut for its size where Cassandra would have returned all rows.
 const CUT: &[u8] = b"cut:byte";
+/// The suffix of states whose page ended among dead rows, before the first live row of its partition. Cassandra ends no
+/// page there: to it, a state with a row says that the partition's static row is not the only one.
+const BEFORE_ROWS: &[u8] = b"cut:dead";
 
 /// A paging state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PagingState {
     /// The serialised partition key; absent in a read of one partition.
     pub(crate) key: Option<Vec<u8>>,
-    /// The last row that was returned.
+    /// The last row that was returned or passed.
     pub(crate) row: Option<RowMark>,
     /// Rows left of the limit; `u64::MAX`: no limit.
     pub(crate) rows_left: u64,
@@ -33,6 +36,8 @@ pub(crate) struct PagingState {
     pub(crate) rows_left_in_partition: u64,
     /// Whether the page was cut for its size where Cassandra would not page. Such a statement obeys no other states.
     pub(crate) is_cut: bool,
+    /// Whether no row of the partition was returned, although the state has a row: the page ended at a dead one.
+    pub(crate) is_before_rows: bool,
 }
 
 /// A row, identified by its clustering values.
@@ -60,6 +65,9 @@ impl PagingState {
         for rows in [self.rows_left, self.rows_left_in_partition] {
             vint::write_unsigned(rows.min(u64::from(NO_LIMIT)), &mut out);
         }
+        if self.is_before_rows {
+            out.extend_from_slice(BEFORE_ROWS);
+        }
         if self.is_cut {
             out.extend_from_slice(CUT);
         }
@@ -71,9 +79,15 @@ impl PagingState {
     /// # Errors
     /// The bytes are not a paging state.
     pub(crate) fn decode(state: &[u8]) -> Result<PagingState> {
-        let cut = state.strip_suffix(CUT).and_then(modern);
-        let cut = cut.map(|state| PagingState { is_cut: true, ..state });
-        modern(state).or(cut).or_else(|| legacy(state)).ok_or_else(bad_paging_state)
+        let cut = state.strip_suffix(CUT);
+        let plain = cut.unwrap_or(state);
+        let before_rows = plain.strip_suffix(BEFORE_ROWS);
+        let marked = modern(before_rows.unwrap_or(plain)).map(|state| PagingState {
+            is_cut: cut.is_some(),
+            is_before_rows: before_rows.is_some(),
+            ..state
+        });
+        modern(state).or(marked).or_else(|| legacy(state)).ok_or_else(bad_paging_state)
     }
 }
 
@@ -219,6 +233,7 @@ fn parsed(key: Vec<u8>, row: Option<RowMark>, (rows_left, in_partition): (u32, u
         rows_left: rows(rows_left),
         rows_left_in_partition: rows(in_partition),
         is_cut: false,
+        is_before_rows: false,
     }
 }
 
@@ -250,7 +265,7 @@ mod tests {
 
     fn state(key: &[u8], row: Option<RowMark>, rows_left: u64, rows_left_in_partition: u64) -> PagingState {
         let key = (!key.is_empty()).then(|| key.to_vec());
-        PagingState { key, row, rows_left, rows_left_in_partition, is_cut: false }
+        PagingState { key, row, rows_left, rows_left_in_partition, ..PagingState::default() }
     }
 
     /// Each with the bytes that Cassandra 5.0.9 produced for it.
@@ -270,8 +285,10 @@ mod tests {
             assert_eq!(state.encode(), bytes);
             assert_eq!(PagingState::decode(&bytes).unwrap(), state);
         }
-        let cut = PagingState { is_cut: true, ..state(&[1], None, 5, 5) };
-        assert_eq!(PagingState::decode(&cut.encode()).unwrap(), cut);
+        for (is_cut, is_before_rows) in [(true, false), (false, true), (true, true)] {
+            let marked = PagingState { is_cut, is_before_rows, ..state(&[1], None, 5, 5) };
+            assert_eq!(PagingState::decode(&marked.encode()).unwrap(), marked);
+        }
     }
 
     /// A page that ends between range tombstones names the clustering of a prefix with nulls (`engine::read::page_position`).

@@ -118,7 +118,10 @@ fn folded_filter(table: &Table, filter: &ClusteringFilter) -> Result<ClusteringF
 fn folded_resume(table: &Table, at: &Resume, reversed: bool) -> Result<Resume> {
     let clustering =
         at.clustering.as_deref().map(|position| folded(table, position, !reversed)).transpose()?;
-    Ok(Resume { clustering, rows_left: u64::MAX, rows_left_in_partition: u64::MAX, key: at.key.clone() })
+    let (rows_left, rows_left_in_partition) = (u64::MAX, u64::MAX);
+    // Such a table has no static row, which alone would depend on it.
+    let has_given = true;
+    Ok(Resume { clustering, rows_left, rows_left_in_partition, key: at.key.clone(), has_given })
 }
 
 struct Unfolding<'a> {
@@ -169,7 +172,7 @@ impl Unfolding<'_> {
     fn page(&self, clustering: Option<Vec<u8>>) -> ReadEnd {
         let rows_left_in_partition = if clustering.is_some() { self.left_in_partition } else { 0 };
         let (key, rows_left) = (self.key.clone(), self.rows_left);
-        ReadEnd::Page(Resume { key, clustering, rows_left, rows_left_in_partition })
+        ReadEnd::Page(Resume { key, clustering, rows_left, rows_left_in_partition, has_given: true })
     }
 
     /// Counts a row that the sink has taken. Returns how the read continues.

@@ -131,6 +131,8 @@ impl Reading<'_> {
             clustering,
             rows_left: self.rows_left,
             rows_left_in_partition,
+            // Virtual tables have no static rows, which alone would depend on it.
+            has_given: true,
         })
     }
 }

@@ -229,6 +229,12 @@ impl CommitLog {
         state.closed.len() + usize::from(state.active.is_some())
     }
 
+    /// The number of the oldest segment before the active one, and of the tables with unflushed writes in it.
+    pub(crate) fn oldest_segment(&self) -> (Option<u32>, usize) {
+        let state = self.state.lock();
+        state.closed.front().map_or((None, 0), |segment| (Some(segment.number), segment.dirty.len()))
+    }
+
     /// Tables with unflushed writes in the oldest segment; flushing them frees it.
     pub fn tables_of_oldest_segment(&self) -> Vec<TableId> {
         let state = self.state.lock();

@@ -27,6 +27,15 @@ impl State {
         due.then(|| active.segment.size.saturating_mul(2).max(SEGMENT_BYTES_FIRST).min(segment_bytes))
     }
 
+    /// Forgets the flushed positions that lie before all segments: a start finds no record up to them. Otherwise each
+    /// segment would repeat the positions of all tables that were ever written to, 24 bytes each.
+    fn forget_old_positions(&mut self) {
+        let active = self.active.as_ref().map(|active| active.segment.number);
+        // A segment leaves `closed` once its removal is durable.
+        let Some(oldest) = self.closed.front().map(|segment| segment.number).or(active) else { return };
+        self.flushed.retain(|_, position| position.segment() >= oldest);
+    }
+
     /// Takes a segment of this size that waits for reuse.
     pub(super) fn take_used(&mut self, size: u32) -> Option<UsedSegment> {
         let at = self.used.iter().position(|used| used.size() == size)?;
@@ -56,6 +65,7 @@ impl CommitLog {
         if state.active.as_ref().is_some_and(|a| a.end() as usize + wanted <= a.segment.size as usize) {
             return Ok(());
         }
+        state.forget_old_positions();
         let grown = |a: &Active| a.segment.size.saturating_mul(2).max(SEGMENT_BYTES_FIRST);
         let grown = state.active.as_ref().map_or(SEGMENT_BYTES_FIRST, grown);
         let least = wanted + SEGMENT_HEAD as usize + 28 * state.flushed.len() + 96;
@@ -82,6 +92,12 @@ impl CommitLog {
             }
         };
         state.is_full = false;
+        // Removal goes from the front, and a start reads segments by their numbers. Looked at before anything is changed.
+        let is_next = match (state.closed.back(), &state.active) {
+            (Some(last), Some(old)) => last.number < old.segment.number,
+            _ => true,
+        };
+        assert!(is_next, "segments are closed in the order of their numbers");
         if let Some(mut old) = state.active.take() {
             old.fill_timestamp(&self.options.last_given);
             state.end_of_last = LogPosition::new(old.segment.number, old.end());
@@ -180,5 +196,80 @@ impl CommitLog {
             self.options.journal.note(&Event::LogFull { error });
         }
         made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kept::KeptLimits;
+    use super::super::options::{LogOptions, SyncMode};
+    use super::super::recovered::RecoveredLog;
+    use super::*;
+    use crate::journal::JournalSlot;
+    use crate::timestamps::Timestamps;
+    use helenus_host::sim::Machine;
+    use helenus_model::schema::TableId;
+    use std::path::Path;
+    use std::sync::Arc;
+    use uuid::Uuid;
+
+    fn log(machine: &Machine) -> Arc<CommitLog> {
+        let host = machine.host();
+        let timestamps = Timestamps::new(host.clock.clone(), 0);
+        host.disk.create_dir_all(Path::new("/db")).unwrap();
+        let options = LogOptions {
+            dir: "/db/commitlog".into(),
+            kept_dir: "/db/changes".into(),
+            kept_limits: KeptLimits::default(),
+            mode: SyncMode::Batch,
+            segment_bytes: 128 << 10,
+            journal: JournalSlot::default(),
+            trusted_clock: timestamps.trusted_clock(),
+            last_given: timestamps.last_given(),
+        };
+        CommitLog::open(&host, options, RecoveredLog::default(), Arc::default()).unwrap()
+    }
+
+    /// Fills the active segment. Returns the bytes that the next one begins with.
+    fn next_segment(log: &Arc<CommitLog>) -> u32 {
+        let number = || log.state.lock().active.as_ref().map(|active| active.segment.number);
+        let content = record::timestamp(1);
+        let before = number();
+        while number() == before {
+            log.append_content(&content).unwrap();
+        }
+        log.position().offset() - (HEADER_BYTES + content.len()) as u32
+    }
+
+    /// The bytes at the beginning of a segment after these tables were flushed, while an older segment is still needed,
+    /// and when it is gone.
+    fn beginnings(tables: u128) -> (u32, u32) {
+        let machine = Machine::new(1);
+        let log = log(&machine);
+        next_segment(&log);
+        let needs = TableId(Uuid::from_u128(0));
+        let needed = log.position();
+        if let Some(active) = &mut log.state.lock().active {
+            active.dirty.insert(needs, needed);
+        }
+        let position = log.position();
+        let flushed: Vec<_> = (1..=tables).map(|id| (TableId(Uuid::from_u128(id)), position)).collect();
+        log.mark_flushed(&flushed).unwrap();
+        let while_needed = next_segment(&log).max(next_segment(&log));
+        log.mark_flushed(&[(needs, needed)]).unwrap();
+        next_segment(&log);
+        let after = next_segment(&log);
+        log.close().unwrap();
+        machine.end_tasks();
+        (while_needed, after)
+    }
+
+    #[test]
+    fn a_segment_repeats_the_flushed_positions_that_older_segments_need_and_no_others() {
+        let (few, many) = (beginnings(400), beginnings(1600));
+        // 24 bytes each, and the head.
+        assert!(few.0 < 400 * 24 + 200 && many.0 < 1600 * 24 + 200, "{few:?} {many:?}");
+        assert!(many.0 > 1600 * 24, "{many:?}");
+        assert!(few.1 < 200 && many.1 == few.1, "{few:?} {many:?}");
     }
 }

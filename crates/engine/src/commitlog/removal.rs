@@ -182,6 +182,12 @@ impl CommitLog {
         self.note_removal(&mut removing, done);
     }
 
+    /// Whether the log has failed, its disk is full, or its last removal of segments has failed.
+    pub(crate) fn has_known_trouble(&self) -> bool {
+        let is_full = self.state.lock().is_full;
+        is_full || self.check_failure().is_err() || self.removing.try_lock().is_some_and(|of| of.has_failed)
+    }
+
     fn has_upkeep(&self) -> bool {
         let is_due = self.is_release_due();
         let state = self.state.lock();

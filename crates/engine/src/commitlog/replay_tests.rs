@@ -158,3 +158,34 @@ fn a_segment_cut_at_its_torn_end_is_not_taken_for_a_full_grown_one() {
     assert!(end > u64::from(SEGMENT_HEAD));
     assert_eq!(host.disk.open(&segment_path(Path::new(DIR), 1)).unwrap().size().unwrap(), end);
 }
+
+#[test]
+fn a_segment_missing_in_the_middle_is_told_if_an_older_one_is_needed() {
+    let first = || Made::behind(1, LogPosition::START).truncating();
+    let second = || Made::behind(2, first().end()).truncating();
+    // The position up to which the table is flushed, as the last segment says.
+    let before_first = LogPosition::new(1, first().end().offset() - 1);
+    for (flushed, is_told) in [
+        (None, true),
+        (Some(before_first), true),
+        (Some(first().end()), false),
+        (Some(second().end()), false),
+    ] {
+        let (_machine, host) = host();
+        let mut third = Made::behind(3, second().end());
+        if let Some(position) = flushed {
+            let mut content = Vec::new();
+            record::put_flushed([(TABLE, position)].into_iter(), &mut content);
+            third = third.with(&content);
+        }
+        for made in [first(), third.truncating(), Made::unused(4)] {
+            made.put(&host, 0);
+        }
+        let (replay, _) = read(&host).unwrap();
+        let told: Vec<_> =
+            replay.missing.iter().map(|missing| (missing.path.clone(), missing.tables.clone())).collect();
+        let wanted = [(segment_path(Path::new(DIR), 2), vec![TABLE])];
+        assert_eq!(told, &wanted[..usize::from(is_told)], "flushed up to {flushed:?}");
+        assert_eq!(truncations(&host, &replay), [1, 3], "what is there is read: {flushed:?}");
+    }
+}

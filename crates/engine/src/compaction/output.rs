@@ -141,6 +141,7 @@ impl Outputs {
             let written = writer.finish()?;
             place.env.journal.note_written(place.table, &written);
             let opened = place.store.open_written(place.env, place.table, written.descriptor)?;
+            opened.note_hiding_us_max(written.hiding_us_max);
             self.written_bytes += opened.size_on_disk();
             self.written.push(opened);
         }

@@ -4,7 +4,7 @@ use super::schema_memory::{check_memory, schema_bytes, table_bytes, types_change
 use super::shared::Database;
 use super::watching::watched_changes;
 use crate::commitlog::Ticket;
-use crate::error::Error;
+use crate::error::{DiskTrouble, Error};
 use crate::index::{attach, stored_of};
 use crate::journal::Event;
 use crate::schema::{SchemaChange, SchemaDelta, changes_between};
@@ -83,16 +83,27 @@ impl Database {
             log.announce(watched_changes(&delta));
         }
         for store in &dropped {
-            // If this fails, on a full disk, the table is dropped all the same: the mark helps only where the process dies
-            // before the files are removed.
-            let _ = store.mark_dropping(shared);
+            // On a full disk the mark takes the room of the reserve, of which the record needs less than all. If it fails
+            // all the same, the table is dropped: the mark helps only where the process dies before the files are removed.
+            let _ = match &shared.log {
+                Some(log) => log.with_reserve(|| store.mark_dropping(shared)),
+                None => store.mark_dropping(shared),
+            };
         }
-        let ticket = shared.write_schema(&mutation).inspect_err(|_| {
+        // The next start takes off what stays.
+        let unmark = || dropped.iter().for_each(|store| _ = store.unmark_dropping(shared));
+        let written = shared.write_schema(&mutation).or_else(|error| {
+            unmark();
+            match error.disk_trouble() {
+                // The marks may have taken the room, or the last file, that the record needs.
+                Some(DiskTrouble::Full) if !dropped.is_empty() => shared.write_schema(&mutation),
+                _ => Err(error),
+            }
+        });
+        let ticket = written.inspect_err(|_| {
             if let Some(log) = &shared.log {
                 log.announce(Vec::new());
             }
-            // The next start takes off what stays.
-            dropped.iter().for_each(|store| _ = store.unmark_dropping(shared));
         })?;
         // A schema that may still be refused is not shown to anybody.
         if let (Some(log), Some(position)) = (&shared.log, ticket.position()) {

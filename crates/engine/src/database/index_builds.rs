@@ -20,7 +20,7 @@ use crate::index::{Entry, EntryWriter, IndexedRow, entries_of};
 use crate::journal::Event;
 use crate::read::{KeyRange, Partitions, ReadCommand, ReadEnd, Resume, RowOutcome, RowSink, execute};
 use crate::schema::{BUILT_TABLE, SchemaRow};
-use crate::table::{AttachedIndex, BuildGuard, TableStore, View};
+use crate::table::{AttachedIndex, BuildGuard, TableStore, View, WithoutSome};
 use helenus_host::account::{Scope, Share, Waits};
 use helenus_host::{Next, TaskHandle, Worker};
 use helenus_model::cell::{Cell, Span};
@@ -205,6 +205,8 @@ impl Worker for IndexBuilder {
         }
         let Some(job) = &mut self.job else { return Next::Wait };
         if shared.memory.is_full() {
+            // Holds no files for a while.
+            job.without_inputs = WithoutSome::default();
             return Next::WaitAtMost(PAUSE_NS);
         }
         let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(MEMORY_WAIT));
@@ -246,6 +248,8 @@ struct Job {
     compactions: Option<Vec<BTreeSet<Descriptor>>>,
     /// The number of times that all rows were read.
     reads: usize,
+    /// The SSTables of the present read, if it is one without the inputs of a compaction.
+    without_inputs: WithoutSome,
     /// The state at the start of the build.
     passes: BuildGuard,
 }
@@ -264,7 +268,15 @@ enum StepEnd {
 impl Job {
     fn new(base: Arc<TableStore>, id: TableId) -> Job {
         let passes = *base.passes.lock();
-        Job { base, id, resume: None, compactions: None, reads: 0, passes }
+        Job {
+            base,
+            id,
+            resume: None,
+            compactions: None,
+            reads: 0,
+            without_inputs: WithoutSome::default(),
+            passes,
+        }
     }
 
     /// Builds the whole index, unless rows are imported meanwhile.
@@ -310,7 +322,7 @@ impl Job {
         let mut view = self.base.view();
         view.check_whole()?;
         if let Some(inputs) = self.reads.checked_sub(1).and_then(|at| compactions.get(at)) {
-            view = Arc::new(view.without(inputs));
+            view = Arc::new(self.without_inputs.of(&view, (self.reads, inputs)));
         }
         let is_last = self.reads >= compactions.len();
         self.compactions = Some(compactions);

@@ -3,6 +3,7 @@
 use super::flush_choice::{Candidate, FlushReason, Pressure, choose};
 use super::index_builds::{rebuild, record_not_built};
 use super::shared::{Database, Shared};
+use super::stalled_log::{SeenLog, StalledLog};
 use crate::compaction::CompactionRequest;
 use crate::error::{Error, Result};
 use crate::journal::Event;
@@ -184,6 +185,15 @@ impl Shared {
         Some((reason, chosen.iter().filter_map(|table| tables.get(table).cloned()).collect()))
     }
 
+    /// Names of tables, with their keyspaces; the id of one that does not exist.
+    fn names_of(&self, ids: &[TableId]) -> Vec<String> {
+        let name = |id: &TableId| match self.table(*id) {
+            Some(store) => format!("{}.{}", store.table().keyspace, store.table().name),
+            None => id.0.to_string(),
+        };
+        ids.iter().map(name).collect()
+    }
+
     /// Flushes these tables in the background.
     fn make_room(&self, stores: &[Arc<TableStore>]) -> Result<u64> {
         match stores {
@@ -212,11 +222,17 @@ pub(super) struct Flusher {
     was_full: bool,
     /// The reason of the last flush.
     last: Option<FlushReason>,
+    stalled: StalledLog,
 }
 
 impl Flusher {
     pub(super) fn new(shared: &Arc<Shared>) -> Flusher {
-        Flusher { shared: Arc::downgrade(shared), was_full: false, last: None }
+        Flusher {
+            shared: Arc::downgrade(shared),
+            was_full: false,
+            last: None,
+            stalled: StalledLog::default(),
+        }
     }
 }
 
@@ -239,6 +255,17 @@ impl Worker for Flusher {
         }
         shared.leftovers.retry(&shared);
         let now_ns = shared.host.clock.monotonic_ns();
+        if let Some(log) = &shared.log {
+            let is_explained = shared.memory.has_stuck() || log.has_known_trouble();
+            let (oldest, keepers) = log.oldest_segment();
+            let seen = SeenLog { oldest, keepers, segments: log.segments_count() };
+            if self.stalled.look(now_ns, seen, is_explained) {
+                journal.note(&Event::LogStalled {
+                    segments: log.segments_count(),
+                    tables: &shared.names_of(&log.tables_of_oldest_segment()),
+                });
+            }
+        }
         let Some((reason, stores)) = shared.due(self.last, now_ns) else {
             self.last = None;
             if shared.memory.gather() || shared.memory.prepare() {

@@ -30,6 +30,7 @@ mod replaying;
 mod row_images;
 mod schema_memory;
 mod shared;
+mod stalled_log;
 mod status;
 mod timeouts;
 mod watching;

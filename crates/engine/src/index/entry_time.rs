@@ -9,8 +9,10 @@
 //! Such an entry may outlast its value. Overwriting the value does not remove it either, because its timestamp is
 //! unknown there: the first search that finds it does.
 //!
-//! No file is read. In memtables the place of the entry is looked up. An SSTable counts with its greatest timestamp, if
-//! it has tombstones or expiring entries and may have the term. Nearly every write comes after all that, and looks at
+//! No file is read. In memtables the place of the entry is looked up. An SSTable counts with the greatest timestamp of
+//! its removals and expiring entries (`SsTable::hiding_us_max`), if it may have the term. The timestamps of lasting
+//! entries do not count: one write with a timestamp far in the future must not make all later entries lasting.
+//! Nearly every write comes after all that, and looks at
 //! nothing but the statistics of memtables and SSTables.
 //!
 //! **Writes at the same time.** What another write adds to the hidden table at this moment may be overlooked: both
@@ -91,12 +93,8 @@ impl<'a> EntryTimes<'a> {
         let mut decorated = Vec::new();
         decorated_key(hash.token, &key, &mut decorated);
         for sstable in &self.view.sstables {
-            let greatest_us = sstable.stats().timestamp_us_max;
-            if greatest_us >= wanted_us
-                && sstable.may_have_tombstones()
-                && sstable.covers(&decorated)
-                && sstable.may_contain(&hash)
-            {
+            let greatest_us = sstable.hiding_us_max();
+            if greatest_us >= wanted_us && sstable.covers(&decorated) && sstable.may_contain(&hash) {
                 hiding_us = hiding_us.max(greatest_us);
             }
         }

@@ -155,7 +155,7 @@ impl CurrentPartition {
         at.clustering.is_some().then(|| CurrentPartition {
             position: PartitionKey::new(at.key.clone()).decorated,
             left: at.rows_left_in_partition,
-            is_begun: true,
+            is_begun: at.has_given,
         })
     }
 }
@@ -248,7 +248,8 @@ impl IndexRead<'_> {
             let clustering = (!shape.is_of_partitions()).then_some(clustering);
             let per_partition = self.command.limits.per_partition;
             let rows_left_in_partition = place.as_ref().map_or(per_partition, |place| place.left);
-            let at = Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition };
+            let has_given = place.as_ref().is_some_and(|place| place.is_begun);
+            let at = Resume { key, clustering, rows_left: self.rows_left, rows_left_in_partition, has_given };
             if self.command.page_rows.is_some() && looked >= PAGE_ENTRIES_MAX {
                 return self.end(audit, ReadEnd::Page(at));
             }
@@ -357,6 +358,7 @@ impl IndexRead<'_> {
             clustering: Some(clustering),
             rows_left: self.rows_left,
             rows_left_in_partition: place.left,
+            has_given: place.is_begun,
         });
         let base = ReadCommand {
             table: command.table.clone(),

@@ -60,6 +60,9 @@ pub struct Resume {
     pub rows_left: u64,
     /// Rows left of the partition's limit, if the partition is not finished.
     pub rows_left_in_partition: u64,
+    /// Whether rows of the partition were returned, if it is not finished. Until then its static row may still be the
+    /// partition's only row: a page may end among dead rows before the first live one.
+    pub has_given: bool,
 }
 
 /// Subtracts `rows` from a limit. `u64::MAX` means no limit and stays unchanged.

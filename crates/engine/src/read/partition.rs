@@ -78,7 +78,7 @@ struct PartitionCounters {
     given: u64,
     /// Most rows of the partition: its limit minus the rows of earlier pages.
     most: u64,
-    /// Whether an earlier page has begun the partition.
+    /// Whether an earlier page has returned rows of the partition.
     continues: bool,
     /// Rows counted since the last `settle`.
     counted: u64,
@@ -88,8 +88,6 @@ struct PartitionCounters {
     left: u64,
     /// Elements since the last deadline check.
     looked: u64,
-    /// Whether the static row is a row of the answer if no other is.
-    has_static: bool,
     /// Rows counted or refused up to the last marker.
     rows_at_marker: u64,
     /// Where the page can end at the next marker.
@@ -157,8 +155,8 @@ impl Progress<'_> {
             sink.dead_static_row(found.static_row.view());
         }
         let most = left.unwrap_or(self.command.limits.per_partition);
-        let continues = left.is_some();
-        let mut pace = PartitionCounters { most, continues, has_static, ..PartitionCounters::default() };
+        let continues = left.is_some() && self.command.resume.as_ref().is_some_and(|at| at.has_given);
+        let mut pace = PartitionCounters { most, continues, ..PartitionCounters::default() };
         self.look(None, &mut pace, sink)?;
         // A file that was opened before a column was dropped still returns the column's values, which must not make a
         // row alive. Rows selected by name come one at a time anyway.
@@ -219,7 +217,7 @@ impl Progress<'_> {
             return Ok(PartitionEnd::ReadComplete);
         }
         if self.page_ends(sink) {
-            return Ok(PartitionEnd::Page(self.resume(key, None, 0)));
+            return Ok(PartitionEnd::Page(self.resume(key, None, (0, true))));
         }
         Ok(PartitionEnd::Finished)
     }
@@ -319,10 +317,6 @@ impl Progress<'_> {
         if !matches!(after, After::End(EndsAt::Page)) {
             return after;
         }
-        if pace.has_static && pace.given == 0 && !pace.continues {
-            // The static row is still to be given, or not, by the rows that come. A next page would not know.
-            return After::GoOn;
-        }
         let Unfiltered::Marker(marker) = element else { return after };
         let rows = self.rows_in_page + self.rows_filtered;
         if std::mem::replace(&mut pace.rows_at_marker, rows) != rows {
@@ -407,7 +401,9 @@ impl Progress<'_> {
             EndsAt::Complete => PartitionEnd::ReadComplete,
             EndsAt::Page => {
                 let position = pace.ends_at.take().unwrap_or_else(at);
-                PartitionEnd::Page(self.resume(key, Some(position), left_of(pace.most, pace.given)))
+                let has_given = pace.given > 0 || pace.continues;
+                let left = (left_of(pace.most, pace.given), has_given);
+                PartitionEnd::Page(self.resume(key, Some(position), left))
             }
         }
     }
@@ -448,9 +444,14 @@ impl Progress<'_> {
         self.rows_in_page >= rows || is_garbage || sink.is_full()
     }
 
-    fn resume(&self, key: &[u8], clustering: Option<Vec<u8>>, rows_left_in_partition: u64) -> Resume {
+    fn resume(
+        &self,
+        key: &[u8],
+        clustering: Option<Vec<u8>>,
+        (rows_left_in_partition, has_given): (u64, bool),
+    ) -> Resume {
         let rows_left = left_of(self.rows_max, self.rows_in_page);
-        Resume { key: key.to_vec(), clustering, rows_left, rows_left_in_partition }
+        Resume { key: key.to_vec(), clustering, rows_left, rows_left_in_partition, has_given }
     }
 }
 

@@ -22,16 +22,18 @@ const MARKER: &str = ".helenus-dropping";
 pub(super) const INDEX_FOLDER_PREFIX: &str = ".helenus-";
 
 impl TableStore {
-    /// Marks the folder, durably. Called before the DROP is logged.
+    /// Marks the folder, durably. Called before the DROP is logged. May be called again after a failure.
     ///
     /// # Errors
     /// Failures of the disk. Without the mark, files stay if the process dies before they are removed.
     pub(crate) fn mark_dropping(&self, env: &Env) -> Result<()> {
         let (disk, folder, marker) = (&env.host.disk, self.folder(), self.folder().join(MARKER));
-        if !disk.is_dir(folder) || disk.exists(&marker) {
+        if !disk.is_dir(folder) {
             return Ok(());
         }
-        disk.create(&marker).map_err(Error::io("create", &marker))?;
+        if !disk.exists(&marker) {
+            disk.create(&marker).map_err(Error::io("create", &marker))?;
+        }
         disk.sync_dir(folder).map_err(Error::io("sync", folder))
     }
 

@@ -22,14 +22,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Writes all of a sealed memtable; the caller syncs the files. `None`: no data of it remained, and no file was
-/// written.
+/// Writes all of a sealed memtable; the caller syncs the files. Returns them and `Written::hiding_us_max`. `None`: no data
+/// of it remained, and no file was written.
 pub(super) fn write_memtable(
     env: &Env,
     (folder, descriptor): (&Path, Descriptor),
     table: &Arc<Table>,
     (memtable, past_page_cache): (&Arc<Memtable>, bool),
-) -> Result<Option<Unsynced>> {
+) -> Result<Option<(Unsynced, i64)>> {
     // Requests wait for the memory that a flush frees, so the flush itself must not wait for memory.
     let _scope = Scope::begin(Share::Background, Waits::ThenGoesOn(Duration::ZERO));
     let stats = memtable.stats();
@@ -48,7 +48,7 @@ pub(super) fn write_memtable(
         Ok(_) => {
             let (written, unsynced) = writer.write_out()?;
             env.journal.note_written(table, &written);
-            Ok(Some(unsynced))
+            Ok(Some((unsynced, written.hiding_us_max)))
         }
         Err(error) => {
             // The first error is the useful one. Undoing the transaction removes what remains of the files.

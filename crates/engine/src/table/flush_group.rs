@@ -58,6 +58,8 @@ struct Part {
     unsynced: Option<Unsynced>,
     /// Whether there is an SSTable. There is none if all data was deleted again.
     is_file: bool,
+    /// `Written::hiding_us_max` of the SSTable.
+    hiding_us_max: i64,
     sstable: Option<Arc<SsTable>>,
 }
 
@@ -149,6 +151,7 @@ impl<'a> Flush<'a> {
             change: None,
             unsynced: None,
             is_file: false,
+            hiding_us_max: i64::MIN,
             sstable: None,
         });
         self.written.is_some()
@@ -285,7 +288,10 @@ impl<'s> Group<'s> {
             let folder = flush.store.folder();
             let part = flush.written.as_mut().ok_or(Error::Closed)?;
             let to = (folder, part.descriptor);
-            part.unsynced = write_memtable(env, to, &part.table, (&part.memtable, past_page_cache))?;
+            let written = write_memtable(env, to, &part.table, (&part.memtable, past_page_cache))?;
+            if let Some((unsynced, hiding_us_max)) = written {
+                (part.unsynced, part.hiding_us_max) = (Some(unsynced), hiding_us_max);
+            }
             part.is_file = part.unsynced.is_some();
             // All data was deleted again, so there is no file to commit.
             let useless = if part.unsynced.is_none() { part.transaction.take() } else { None };
@@ -302,7 +308,8 @@ impl<'s> Group<'s> {
             let part = flush.part()?;
             if part.is_file {
                 // Earlier changes were finished when the group began.
-                part.change = store.begin_change((&[part.descriptor], &[]), true)?;
+                part.change =
+                    store.begin_change((&[(part.descriptor, Some(part.hiding_us_max))], &[]), true)?;
             }
             Ok(())
         });
@@ -320,7 +327,9 @@ impl<'s> Group<'s> {
             let synced = env.host.disk.sync_dir(folder).map_err(Error::io("sync", folder));
             let part = flush.part()?;
             if part.is_file {
-                part.sstable = Some(open_sstable(env, &part.table, folder, part.descriptor)?);
+                let sstable = open_sstable(env, &part.table, folder, part.descriptor)?;
+                sstable.note_hiding_us_max(part.hiding_us_max);
+                part.sstable = Some(sstable);
             }
             synced
         });

@@ -13,7 +13,8 @@
 //! an earlier run is told from the present one: the log would bring only a part of what was written since.
 //!
 //! An SSTable is known by its name, the size of its Data.db, and the content of its Digest.crc32, because SSTables of an adopted
-//! directory have short numbers for names. `docs/formats/indexed-files.md` describes the bytes.
+//! directory have short numbers for names. With it stands the greatest timestamp of its removals and expiring entries, which its
+//! own files do not say and writes to an index need (`index/entry_time.rs`). `docs/formats/indexed-files.md` describes the bytes.
 
 use super::TableStore;
 use super::view::View;
@@ -43,12 +44,17 @@ const HEAD: &str = "indexed files 1";
 /// The file is written anew when it has at least this many lines, and four times as many as it needs.
 const LINES_MIN: usize = 256;
 
-/// What is compared of an SSTable besides its name.
+/// An SSTable that a change adds, with the timestamp that `SsTable::hiding_us_max` needs, if it is known.
+pub(super) type Added = (Descriptor, Option<i64>);
+
+/// What is known of an SSTable besides its name. `hiding_us_max` is not compared: only this file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     data_bytes: u64,
     /// The CRC32 of its Data.db as its Digest.crc32 says; `None` without one.
     digest: Option<u32>,
+    /// No deletion, and no value that expires, has a greater timestamp.
+    hiding_us_max: Option<i64>,
 }
 
 /// The file of one table, shared by the table and its indexes.
@@ -109,7 +115,15 @@ impl StoreFiles {
                 change.apply(&mut expected);
             }
         }
+        expected.values_mut().for_each(|stamp| stamp.hiding_us_max = None);
         expected == *found
+    }
+
+    /// The stamp of an SSTable that is there, if this is the file that is known.
+    fn known(&self, (descriptor, found): (&Descriptor, &Stamp)) -> Option<&Stamp> {
+        let added = self.begun.values().filter_map(|change| change.added.get(descriptor));
+        let mut all = self.present.get(descriptor).into_iter().chain(added);
+        all.find(|known| (known.data_bytes, known.digest) == (found.data_bytes, found.digest))
     }
 }
 
@@ -142,10 +156,19 @@ impl IndexedFiles {
     /// # Errors
     /// A file of an SSTable cannot be read.
     pub(crate) fn compare(&self, store: &TableStore) -> Result<()> {
-        let found = stamps(&*self.disk, store.folder(), descriptors_of(&store.view()))?;
+        let view = store.view();
+        let mut found = stamps(&*self.disk, store.folder(), descriptors_of(&view))?;
         let mut state = self.state.lock();
         let files = state.stores.entry(store.table().id).or_default();
         files.is_found &= files.may_be(&found);
+        for (descriptor, stamp) in &mut found {
+            stamp.hiding_us_max = files.known((descriptor, stamp)).and_then(|known| known.hiding_us_max);
+        }
+        for sstable in view.sstables.iter() {
+            if let Some(known) = found.get(sstable.descriptor()).and_then(|stamp| stamp.hiding_us_max) {
+                sstable.note_hiding_us_max(known);
+            }
+        }
         files.present = found;
         files.begun.clear();
         Ok(())
@@ -184,7 +207,13 @@ impl IndexedFiles {
     fn include(&self, stores: &[&TableStore]) -> Result<()> {
         let mut state = self.state.lock();
         for store in stores {
-            let present = stamps(&*self.disk, store.folder(), descriptors_of(&store.view()))?;
+            let view = store.view();
+            let mut present = stamps(&*self.disk, store.folder(), descriptors_of(&view))?;
+            for sstable in view.sstables.iter() {
+                if let Some(stamp) = present.get_mut(sstable.descriptor()) {
+                    stamp.hiding_us_max = sstable.known_hiding_us_max();
+                }
+            }
             let files = StoreFiles { present, is_found: true, ..StoreFiles::default() };
             state.stores.insert(store.table().id, files);
         }
@@ -193,14 +222,20 @@ impl IndexedFiles {
     }
 
     /// Announces a change, durably. Returns its number; `None` for a store without entries in the file.
-    fn begin(&self, store: &TableStore, added: &[Descriptor], removed: &[Descriptor]) -> Result<Option<u64>> {
+    fn begin(&self, store: &TableStore, added: &[Added], removed: &[Descriptor]) -> Result<Option<u64>> {
         let id = store.table().id;
         let mut state = self.state.lock();
         if !state.stores.contains_key(&id) {
             return Ok(None);
         }
-        let added = stamps(&*self.disk, store.folder(), added.iter().copied().collect())?;
-        let change = Change { added, removed: removed.iter().copied().collect() };
+        let names = added.iter().map(|(descriptor, _)| *descriptor).collect();
+        let mut stamps = stamps(&*self.disk, store.folder(), names)?;
+        for (descriptor, hiding_us_max) in added {
+            if let Some(stamp) = stamps.get_mut(descriptor) {
+                stamp.hiding_us_max = *hiding_us_max;
+            }
+        }
+        let change = Change { added: stamps, removed: removed.iter().copied().collect() };
         state.last_change += 1;
         let number = state.last_change;
         let line = change_line(number, id, &change);
@@ -350,7 +385,7 @@ impl TableStore {
     /// behind.
     pub(super) fn begin_change(
         &self,
-        (added, removed): (&[Descriptor], &[Descriptor]),
+        (added, removed): (&[Added], &[Descriptor]),
         is_tidy: bool,
     ) -> Result<Option<u64>> {
         let Some(files) = &*self.indexed_files.load() else { return Ok(None) };
@@ -410,14 +445,15 @@ fn stamps(disk: &dyn Disk, folder: &Path, of: BTreeSet<Descriptor>) -> Result<BT
             true => digest::parse(&read_whole(disk, &path)?, &path).ok(),
             false => None,
         };
-        Ok((descriptor, Stamp { data_bytes, digest }))
+        Ok((descriptor, Stamp { data_bytes, digest, hiding_us_max: None }))
     };
     of.into_iter().map(stamp).collect()
 }
 
 fn entry(descriptor: &Descriptor, stamp: &Stamp) -> String {
     let digest = stamp.digest.map_or("-".to_owned(), |digest| digest.to_string());
-    format!("{descriptor}/{}/{digest}", stamp.data_bytes)
+    let hiding_us_max = stamp.hiding_us_max.map_or(String::new(), |known| format!("/{known}"));
+    format!("{descriptor}/{}/{digest}{hiding_us_max}", stamp.data_bytes)
 }
 
 fn change_line(number: u64, store: TableId, change: &Change) -> String {
@@ -508,7 +544,8 @@ fn parse_entry(text: &str) -> Option<(Descriptor, Stamp)> {
         "-" => None,
         digits => Some(digits.parse().ok()?),
     };
-    Some((descriptor, Stamp { data_bytes, digest }))
+    let hiding_us_max = parts.next().and_then(|digits| digits.parse().ok());
+    Some((descriptor, Stamp { data_bytes, digest, hiding_us_max }))
 }
 
 fn parse_name(text: &str) -> Option<Descriptor> {
@@ -531,7 +568,7 @@ mod tests {
         vec![
             format!("{HEAD} {STORE}"),
             format!("store {STORE}"),
-            format!("has {STORE} nb-1-big/100/7"),
+            format!("has {STORE} nb-1-big/100/7/-5"),
             format!("has {STORE} nb-2-big/100/-"),
             format!("begin 4 {STORE} +nb-3-big/50/9 -nb-1-big -nb-2-big"),
         ]
@@ -539,7 +576,10 @@ mod tests {
 
     fn files(names: &[(&str, u64, Option<u32>)]) -> BTreeMap<Descriptor, Stamp> {
         let entry = |(name, data_bytes, digest): &(&str, u64, Option<u32>)| {
-            (parse_name(name).unwrap(), Stamp { data_bytes: *data_bytes, digest: *digest })
+            (
+                parse_name(name).unwrap(),
+                Stamp { data_bytes: *data_bytes, digest: *digest, hiding_us_max: None },
+            )
         };
         names.iter().map(entry).collect()
     }
@@ -554,6 +594,15 @@ mod tests {
         assert!(known.may_be(&files(&[one, two])));
         assert!(known.may_be(&files(&[three])));
         assert!(!known.may_be(&files(&[one])));
+        let of = |name: &str, data_bytes| {
+            let stamp = Stamp { data_bytes, digest: Some(7), hiding_us_max: None };
+            known.known((&parse_name(name).unwrap(), &stamp)).and_then(|known| known.hiding_us_max)
+        };
+        assert_eq!((of("nb-1-big", 100), of("nb-1-big", 101), of("nb-2-big", 100)), (Some(-5), None, None));
+        assert!(
+            entry(&parse_name("nb-1-big").unwrap(), &known.present[&parse_name("nb-1-big").unwrap()])
+                == "nb-1-big/100/7/-5"
+        );
         assert!(!known.may_be(&files(&[])));
         assert!(!known.may_be(&files(&[one, two, three])));
         assert!(!known.may_be(&files(&[three, ("nb-9-big", 1, None)])));

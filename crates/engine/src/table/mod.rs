@@ -32,4 +32,5 @@ pub(crate) use staged_files::{READY, STAGING, clear_import, finish_imports};
 pub(crate) use storage::Storage;
 pub use store::TableStore;
 pub(crate) use store::{EMPTY_BYTES_MAX, Tables};
+pub(crate) use view::WithoutSome;
 pub use view::{SsTables, Unreadable, View};

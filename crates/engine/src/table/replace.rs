@@ -2,6 +2,7 @@
 
 use super::TableStore;
 use super::compaction_state::Claim;
+use super::indexed_files::Added;
 use super::store::{Replacing, Unfinished, open_sstable};
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -68,10 +69,11 @@ impl TableStore {
             return Ok(Replaced::Discarded);
         }
         let Some(log) = transaction.as_mut() else { return Ok(Replaced::Discarded) };
-        let names =
-            |of: &[Arc<SsTable>]| -> Vec<Descriptor> { of.iter().map(|one| *one.descriptor()).collect() };
+        let added: Vec<Added> =
+            written.iter().map(|one| (*one.descriptor(), one.known_hiding_us_max())).collect();
+        let removed: Vec<Descriptor> = claim.inputs.iter().map(|one| *one.descriptor()).collect();
         let is_tidy = !changing.files && changing.replacing.is_empty();
-        let change = self.begin_change((&names(written), &names(&claim.inputs)), is_tidy)?;
+        let change = self.begin_change((&added, &removed), is_tidy)?;
         // After a panic it is unknown as well whether the commit took effect.
         if let Err(error) = Error::contain(|| Ok(log.commit()?)) {
             self.compaction.end(log.path(), true);

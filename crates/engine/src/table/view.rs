@@ -10,7 +10,7 @@ use helenus_sstable::names::Descriptor;
 use helenus_sstable::table::SsTable;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The sources of a table at one moment. A change replaces the whole view; the holder of a view keeps its files open.
 #[derive(Clone)]
@@ -52,6 +52,34 @@ struct Ordered {
 
 /// The fewest SSTables of a table with an index by token.
 const INDEXED_MIN: usize = 8;
+
+/// The SSTables of a view without some of them, kept from one page of a read to the next, because choosing them sorts and
+/// indexes all that stay. Holds no memtable: the memory of one is freed when it is flushed.
+#[derive(Default)]
+pub(crate) struct WithoutSome(Option<Chosen>);
+
+struct Chosen {
+    of: Weak<Ordered>,
+    /// The number of the set that is left out.
+    set: usize,
+    stay: SsTables,
+}
+
+impl WithoutSome {
+    /// The view without the SSTables of a set, whose number no other set has.
+    pub(crate) fn of(&mut self, view: &View, (set, left_out): (usize, &BTreeSet<Descriptor>)) -> View {
+        let of = Arc::downgrade(&view.sstables.0);
+        let stay = match self.0.take() {
+            Some(chosen) if chosen.set == set && chosen.of.ptr_eq(&of) => chosen.stay,
+            _ => {
+                let stays = |table: &&Arc<SsTable>| !left_out.contains(table.descriptor());
+                SsTables::new(view.sstables.iter().filter(stays).cloned().collect())
+            }
+        };
+        self.0 = Some(Chosen { of, set, stay: stay.clone() });
+        View { sstables: stay, ..view.clone() }
+    }
+}
 
 impl SsTables {
     fn new(mut list: Vec<Arc<SsTable>>) -> SsTables {
@@ -188,13 +216,6 @@ impl View {
         memtables.min().unwrap_or(i64::MAX)
     }
 
-    /// The view without these SSTables.
-    pub(crate) fn without(&self, left_out: &BTreeSet<Descriptor>) -> View {
-        let stays = |table: &&Arc<SsTable>| !left_out.contains(table.descriptor());
-        let kept = self.sstables.iter().filter(stays).cloned().collect();
-        View { sstables: SsTables::new(kept), ..self.clone() }
-    }
-
     /// The view after a compaction: without the old SSTables, with the new ones.
     pub(super) fn with_replaced(&self, old: &[Arc<SsTable>], new: &[Arc<SsTable>]) -> View {
         let old: HashSet<*const SsTable> = old.iter().map(Arc::as_ptr).collect();
@@ -203,5 +224,26 @@ impl View {
         assert!(sstables.len() + old.len() == self.sstables.len(), "only what is in the view is replaced");
         sstables.extend(new.iter().cloned());
         View { sstables: SsTables::new(sstables), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_without_some_sstables_is_chosen_once_for_all_pages_until_the_set_or_the_files_change() {
+        let account = MemoryAccount::default();
+        let mut chosen = WithoutSome::default();
+        let view = View::new(&account, Vec::new());
+        let mut stay = |view: &View, set| chosen.of(view, (set, &BTreeSet::new())).sstables;
+        let first = stay(&view, 0);
+        // A write, or a new memtable, changes no SSTable.
+        let sealed = View { memtables: vec![Arc::new(Memtable::new(&account))], ..view.clone() };
+        assert!(Arc::ptr_eq(&first.0, &stay(&sealed, 0).0));
+        assert!(!Arc::ptr_eq(&first.0, &stay(&view, 1).0), "another set");
+        let second = stay(&view, 0);
+        let flushed = View { sstables: SsTables::new(Vec::new()), ..view.clone() };
+        assert!(!Arc::ptr_eq(&second.0, &stay(&flushed, 0).0), "other files");
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod actual;
 pub mod judge;
+pub mod log_file;
 pub mod progress;
 pub mod random;
 pub mod slot;
@@ -278,7 +279,13 @@ pub fn rows_of(database: &Database, table: &str, key: &str) -> Vec<(i32, String)
 /// The position after a row, where the next page begins.
 pub fn resume_at(key: &str, clustering: Vec<u8>) -> Resume {
     let key = key.as_bytes().to_vec();
-    Resume { key, clustering: Some(clustering), rows_left: u64::MAX, rows_left_in_partition: u64::MAX }
+    Resume {
+        key,
+        clustering: Some(clustering),
+        rows_left: u64::MAX,
+        rows_left_in_partition: u64::MAX,
+        has_given: true,
+    }
 }
 
 /// A sink that takes rows and keeps nothing.

@@ -44,7 +44,10 @@ impl<'a> Judged<'a> {
         self.log_is_gapless(&mut troubles);
         self.nothing_else_in_the_log(&mut troubles);
         self.kept_segments_are_wanted(&mut troubles);
+        self.begin_is_on_the_disk(&mut troubles);
+        self.memory_is_freed(&mut troubles);
         self.no_import_is_left(&mut troubles);
+        self.no_export_is_left(&mut troubles);
         self.folders_are_of_tables(&mut troubles);
         troubles
     }
@@ -116,6 +119,8 @@ impl<'a> Judged<'a> {
         let is_known = |name: &str| {
             ["helenus-", "used-"].iter().any(|begin| name.starts_with(begin))
                 || ["spare.log", "next.log", "reserve.log"].contains(&name)
+                // Records that no table can keep, for a person to look at.
+                || name == "unappliable"
         };
         for path in files.iter().filter(|path| !is_known(name(path))) {
             troubles.push(format!("{} is left in the log's folder", name(path)));
@@ -139,6 +144,32 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// The position from which all changes are there is not earlier on the disk than in memory: otherwise a start would pass
+    /// over a gap in silence. No kept segment lies before it.
+    fn begin_is_on_the_disk(&self, troubles: &mut Vec<String>) {
+        let files = self.list(&self.dir.join("changes"));
+        let begins = files.iter().filter_map(|path| name(path).strip_prefix("begin-")?.parse::<u64>().ok());
+        let on_disk = begins.max().unwrap_or_default();
+        let text = self.database.changes().begin().unwrap().text(self.database.host_id());
+        let in_memory = text.split('-').nth(1).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if in_memory.is_none_or(|in_memory| in_memory > on_disk) {
+            troubles.push(format!("changes begin at {on_disk:#x} on the disk, and at {text} in memory"));
+        }
+        let begin = u32::try_from(on_disk >> 32).unwrap_or(u32::MAX);
+        for before in files.iter().filter(|path| number(path, "kept-").is_some_and(|kept| kept < begin)) {
+            troubles.push(format!("{} is kept, and changes begin at segment {begin}", name(before)));
+        }
+    }
+
+    /// At rest the memtables take at most half of their memory: flushes have freed it.
+    fn memory_is_freed(&self, troubles: &mut Vec<String>) {
+        let status = self.database.status();
+        if status.flush_failure.is_none() && status.memtable_bytes > status.memtable_bytes_max / 2 {
+            let (bytes, most) = (status.memtable_bytes, status.memtable_bytes_max);
+            troubles.push(format!("memtables have {bytes} bytes of {most}, and no flush frees them"));
+        }
+    }
+
     /// No import that counts is unfinished: its folder holds no table's files that are not retired. Empty folders, and what
     /// an import left that does not count, go at the next start if their removal failed too.
     fn no_import_is_left(&self, troubles: &mut Vec<String>) {
@@ -149,6 +180,13 @@ impl<'a> Judged<'a> {
             if self.is_fresh || counts {
                 troubles.push(format!("{} is left in the folder of imports", name(&path)));
             }
+        }
+    }
+
+    /// A start removes the exports whose owners have gone.
+    fn no_export_is_left(&self, troubles: &mut Vec<String>) {
+        for path in self.list(&self.dir.join("export")).iter().filter(|_| self.is_fresh) {
+            troubles.push(format!("{} is left in the folder of exports", name(path)));
         }
     }
 

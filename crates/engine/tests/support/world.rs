@@ -9,10 +9,17 @@ use super::random::Random;
 use super::{Rows, Write, command, create, table, table_of};
 use helenus_engine::changes::ChangeKind;
 use helenus_engine::import::{ImportOptions, ImportProgress, ImportTable, Imports};
-use helenus_engine::{CheckedName, Database, DatabaseOptions, Error, ReadRequest, Snapshots, SyncMode};
+use helenus_engine::{
+    CheckedName, Database, DatabaseOptions, Error, Exports, ReadRequest, Snapshots, SyncMode, index_id,
+    read_indexed,
+};
 use helenus_host::sim::{Machine, Survives};
+use helenus_model::index::{IndexLayout, IndexLookup, IndexSearch};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
-use helenus_model::schema::Schema;
+use helenus_model::schema::{
+    Column, ColumnKind, DroppedColumn, Index, IndexKind, Schema, TARGET_OPTION, Table,
+};
+use helenus_model::types::CqlType;
 use helenus_sstable::component::Component;
 use helenus_sstable::names::Descriptor;
 use std::collections::BTreeMap;
@@ -24,6 +31,8 @@ use std::sync::Arc;
 pub const WATCHED: &str = "w";
 /// The tables, in an order that has nothing to do with their ids.
 pub const TABLES: [&str; 4] = ["t", WATCHED, "u", "x"];
+/// The index that some worlds have.
+const INDEX: &str = "on_v";
 /// Between two looks of the flusher.
 const LOOK_NS: u64 = 100_000_000;
 /// Time for what failed to be tried again: rounds of ten seconds.
@@ -124,6 +133,83 @@ impl World {
             world.register(name);
         }
         world
+    }
+
+    /// Changes the tables of the keyspace.
+    fn change_tables(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<Table>>, i64),
+    ) -> Result<(), Error> {
+        let changed = self.database.change_schema::<()>(|schema, made_us| {
+            let mut next: Schema = schema.clone();
+            let mut keyspace = (*next.keyspaces["ks"]).clone();
+            change(&mut keyspace.tables, made_us);
+            next.keyspaces.insert("ks".into(), Arc::new(keyspace));
+            Ok(next)
+        });
+        match changed {
+            Ok((_, ticket)) => ticket.wait(),
+            Err(helenus_engine::DdlError::Engine(error)) => Err(error),
+            Err(helenus_engine::DdlError::Refused(())) => unreachable!("the change refuses nothing"),
+        }
+    }
+
+    fn change_table(&self, name: &str, change: impl FnOnce(&mut Table, i64)) -> Result<(), Error> {
+        self.change_tables(|tables, made_us| {
+            let mut table = Table::clone(&tables[name]);
+            change(&mut table, made_us);
+            table.arrange();
+            tables.insert(name.into(), Arc::new(table));
+        })
+    }
+
+    /// Adds a column that nothing is written to, unless an attempt that was cut has added it, and drops it again.
+    pub fn alter(&self, name: &str) -> Result<(), Error> {
+        let is_ours = |column: &Column| &*column.name == "z";
+        if !table_of(&self.database, name).regulars.iter().any(is_ours) {
+            self.change_table(name, |table, _| {
+                let column = Column::new("z", ColumnKind::Regular, CqlType::Text);
+                table.regulars.push(Column { id: Table::UNNUMBERED, ..column });
+            })?;
+        }
+        self.change_table(name, |table, dropped_us| {
+            let at = table.regulars.iter().position(is_ours).expect("it was added");
+            let Column { name, ty, kind, .. } = table.regulars.remove(at);
+            table.dropped.insert(name.clone(), DroppedColumn { name, ty, kind, dropped_us });
+        })
+    }
+
+    /// Creates an index on `v`, unless it is there. Its build goes on in the background.
+    pub fn index(&self, name: &str) -> Result<(), Error> {
+        if table_of(&self.database, name).indexes.contains_key(INDEX) {
+            return Ok(());
+        }
+        self.change_table(name, |table, made_us| {
+            let options = BTreeMap::from([(TARGET_OPTION.to_owned(), "v".to_owned())]);
+            let id = index_id(table.id, INDEX, made_us);
+            let index = Index { name: INDEX.into(), id, kind: IndexKind::Composites, options };
+            table.indexes.insert(INDEX.into(), Arc::new(index));
+        })
+    }
+
+    /// Links all SSTables of some tables into a folder, which its owner forgets: the next start removes it.
+    pub fn export(&self, tables: &[&'static str]) -> Result<(), Error> {
+        let exported: Vec<_> = tables.iter().map(|table| table_of(&self.database, table)).collect();
+        Exports::of(&self.database).link(&exported).map(drop)
+    }
+
+    /// A reader comes, reads what another consumer has not acknowledged, and keeps the log from now on.
+    pub fn follow_changes(&mut self, name: &'static str) -> Result<(), Error> {
+        let feed = self.database.changes();
+        let now = feed.now()?;
+        // Whether a registration that fails counts is known later.
+        self.known.consumers.insert(name, self.known.fed.len());
+        feed.acknowledge(("ks", WATCHED), name, (now, String::new()))?;
+        let consumer = feed.consumer(("ks", WATCHED), "c1").expect("the consumer is known");
+        match self.fed_to(&consumer) {
+            Err(Error::Changes(helenus_engine::ChangesError::Gone { .. })) if self.may_be_gone() => Ok(()),
+            read => read.map(drop),
+        }
     }
 
     pub fn create(&mut self, name: &'static str) {
@@ -278,18 +364,7 @@ impl World {
     }
 
     pub fn drop_table(&mut self, name: &'static str) -> Result<(), Error> {
-        let dropped = self.database.change_schema::<()>(|schema, _| {
-            let mut next: Schema = schema.clone();
-            let mut keyspace = (*next.keyspaces["ks"]).clone();
-            keyspace.tables.remove(name);
-            next.keyspaces.insert("ks".into(), Arc::new(keyspace));
-            Ok(next)
-        });
-        match dropped {
-            Ok((_, ticket)) => ticket.wait()?,
-            Err(helenus_engine::DdlError::Engine(error)) => return Err(error),
-            Err(helenus_engine::DdlError::Refused(())) => unreachable!("the change refuses nothing"),
-        }
+        self.change_tables(|tables, _| drop(tables.remove(name)))?;
         self.known.tables.remove(name);
         Ok(())
     }
@@ -377,7 +452,46 @@ impl World {
                 ));
             }
         }
+        for (name, wanted) in &known.tables {
+            if tables[*name].indexes.contains_key(INDEX)
+                && let Some(difference) = self.difference_of_index(name, wanted)
+            {
+                return Some(difference);
+            }
+        }
         self.difference_of_feed(known)
+    }
+
+    /// The index finds some of the rows by their values, and nothing else.
+    fn difference_of_index(&self, name: &str, wanted: &Content) -> Option<String> {
+        let table = table_of(&self.database, name);
+        let shape = Arc::new(IndexLayout::new(&table, &table.indexes[INDEX]).unwrap());
+        for (place, value) in wanted.iter().step_by(1 + wanted.len() / 6) {
+            let lookup = IndexLookup::Equal(shape.term(None, value.as_bytes()).unwrap());
+            let search = [IndexSearch { shape: shape.clone(), lookup }];
+            let mut whole = command(&self.database, name, "");
+            whole.partitions = helenus_engine::read::Partitions::Range(helenus_engine::read::KeyRange::all());
+            let request = ReadRequest { may_block: true, ..ReadRequest::default() };
+            let mut attempts = 0;
+            let found = loop {
+                let mut rows = Rows::default();
+                match read_indexed(&self.database, &whole, &search, request, &mut rows, None) {
+                    Ok(_) => break rows.rows,
+                    // Its build goes on, also after a failure.
+                    Err(Error::IndexNotAvailable { .. }) if attempts < 100 => self.idle(),
+                    Err(error) => return Some(format!("the index of {name} cannot be searched: {error}")),
+                }
+                attempts += 1;
+            };
+            // Entries of earlier values may be found: the reader compares.
+            let is_it = |row: &&(String, Option<String>, i32, Option<String>)| {
+                (&row.0, row.2) == (&place.0, place.1) && row.3.as_ref() == Some(value)
+            };
+            if !found.iter().any(|row| is_it(&row)) {
+                return Some(format!("the index of {name} does not find {place:?} among {}", found.len()));
+            }
+        }
+        None
     }
 
     fn difference_of_feed(&self, known: &Known) -> Option<String> {

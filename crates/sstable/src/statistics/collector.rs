@@ -23,6 +23,8 @@ pub struct StatisticsCollector {
     /// Deletions in the partition.
     tombstones: u64,
     timestamps_us: Option<(i64, i64)>,
+    /// The greatest timestamp of a deletion, or of a value that expires; `i64::MIN` without any.
+    hiding_us_max: i64,
     local_deletions_s: Option<(i64, i64)>,
     ttls_s: Option<(i32, i32)>,
     drop_times: TombstoneHistogramBuilder,
@@ -51,6 +53,7 @@ impl Default for StatisticsCollector {
             cells: 0,
             tombstones: 0,
             timestamps_us: None,
+            hiding_us_max: i64::MIN,
             local_deletions_s: None,
             ttls_s: None,
             drop_times: TombstoneHistogramBuilder::default(),
@@ -104,6 +107,11 @@ impl StatisticsCollector {
     /// Deletions in the partition so far: its own, and those of rows, ranges, collections and cells.
     pub fn tombstones(&self) -> u64 {
         self.tombstones
+    }
+
+    /// The greatest timestamp of a deletion, or of a value that expires; `i64::MIN` without any. Statistics.db has none.
+    pub fn hiding_us_max(&self) -> i64 {
+        self.hiding_us_max
     }
 
     /// Records that a counter has shards from before Cassandra 2.1.
@@ -191,27 +199,28 @@ impl StatisticsCollector {
         if !liveness.is_none() {
             widen(&mut self.timestamps_us, liveness.timestamp_us);
             widen(&mut self.ttls_s, liveness.ttl_s);
-            self.local_deletion(liveness.expires_s);
+            self.local_deletion(liveness.expires_s, liveness.timestamp_us);
         }
     }
 
     fn cell(&mut self, cell: &Cell) {
         widen(&mut self.timestamps_us, cell.timestamp_us);
         widen(&mut self.ttls_s, cell.ttl_s);
-        self.local_deletion(cell.local_deletion_s);
+        self.local_deletion(cell.local_deletion_s, cell.timestamp_us);
     }
 
     fn deletion(&mut self, deletion: DeletionTime) {
         if !deletion.is_live() {
             self.tombstones += 1;
             widen(&mut self.timestamps_us, deletion.timestamp_us);
-            self.local_deletion(deletion.local_s);
+            self.local_deletion(deletion.local_s, deletion.timestamp_us);
         }
     }
 
-    fn local_deletion(&mut self, seconds: i64) {
+    fn local_deletion(&mut self, seconds: i64, timestamp_us: i64) {
         widen(&mut self.local_deletions_s, seconds);
         if seconds != NO_EXPIRY {
+            self.hiding_us_max = self.hiding_us_max.max(timestamp_us);
             self.drop_times.add(seconds);
         }
     }

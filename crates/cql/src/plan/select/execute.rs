@@ -291,6 +291,7 @@ impl SelectPlan {
                 key: at.key,
                 rows_left: at.rows_left,
                 left_in_partition: at.rows_left_in_partition,
+                has_given: at.has_given,
             }),
         })
     }

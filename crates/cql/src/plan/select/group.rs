@@ -122,6 +122,8 @@ impl<'a> Grouping<'a> {
             row: (!self.last_row.is_empty()).then(|| RowMark::Values(self.last_row.clone())),
             rows_left: left_of(self.limits.rest.rows_left, self.finished),
             left_in_partition: self.left_in_partition,
+            // Groups count, and an open one has rows.
+            has_given: true,
         })
     }
 

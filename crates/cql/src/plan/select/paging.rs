@@ -31,6 +31,8 @@ pub(super) struct Remaining {
     first: (u64, u64),
     /// The limit of every other partition.
     per_partition: u64,
+    /// Whether earlier pages returned rows of the first partition, if one of them ended in it.
+    has_given: bool,
     /// Whether the statement reads one partition by its key: its states contain no key.
     is_single: bool,
 }
@@ -46,6 +48,8 @@ pub(super) struct PageEnd {
     pub(super) rows_left: u64,
     /// Rows of the partition that this page could still have returned.
     pub(super) left_in_partition: u64,
+    /// Whether rows of the partition were returned, by this page or an earlier one.
+    pub(super) has_given: bool,
 }
 
 impl Remaining {
@@ -57,6 +61,7 @@ impl Remaining {
             rows_left: limit,
             first: (per_partition, per_partition),
             per_partition,
+            has_given: true,
             is_single: matches!(partitions, Some(Partitions::Keys(keys)) if keys.len() == 1),
         }
     }
@@ -76,6 +81,7 @@ impl Remaining {
             return Ok((None, rest));
         }
         let (left, has_row) = (state.rows_left_in_partition, state.row.is_some());
+        rest.has_given = !state.is_before_rows;
         let partitions = match partitions {
             Partitions::Keys(keys) => {
                 let keys = rest_of_keys(keys, state.key.as_deref(), left == 0);
@@ -114,6 +120,7 @@ impl Remaining {
             clustering: self.behind.clone(),
             rows_left: self.rows_left,
             rows_left_in_partition: self.first.0,
+            has_given: self.has_given,
         });
         let per_partition = if resume.is_some() { self.per_partition } else { self.first.0 };
         (Limits { rows: self.rows_left, per_partition }, resume)
@@ -139,7 +146,8 @@ impl Remaining {
             Partitions::Range(_) if is_finished => Some(PagingState { key: Some(end.key), ..state }),
             Partitions::Keys(_) | Partitions::Range(_) => {
                 let key = (!self.is_single).then_some(end.key);
-                Some(PagingState { key, row: end.row, rows_left_in_partition: left, ..state })
+                let is_before_rows = !end.has_given;
+                Some(PagingState { key, row: end.row, rows_left_in_partition: left, is_before_rows, ..state })
             }
         }
     }
