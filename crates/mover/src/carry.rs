@@ -311,4 +311,55 @@ mod tests {
         carry(&of.context).await.unwrap();
         assert_eq!(count(), 1);
     }
+
+    /// The answer of a node whose table `t` has these columns, of the type `int`, by name and kind.
+    fn columns_there(columns: &[(&str, &str)]) -> Answer {
+        let text = |text: &str| Some(text.as_bytes().to_vec());
+        let row = |(name, kind): &(&str, &str)| {
+            let position: i32 = if *kind == "partition_key" { 0 } else { -1 };
+            let position = Some(position.to_be_bytes().to_vec());
+            vec![text("t"), text(name), text(kind), text("int"), position, text("none")]
+        };
+        let names = ["table_name", "column_name", "kind", "type", "position", "clustering_order"];
+        let ty = |name: &str| if name == "position" { CqlType::Int } else { CqlType::Text };
+        let names = names.map(|name| (name, ty(name))).to_vec();
+        Answer::Rows(names, columns.iter().map(row).collect())
+    }
+
+    #[tokio::test]
+    async fn columns_that_differ_are_told_unless_the_node_was_behind_with_the_schema() {
+        static MORE: [(&str, &str); 3] = [("k", "partition_key"), ("a", "regular"), ("b", "regular")];
+        let (key, here) = (&MORE[..1], &MORE[..2]);
+        let create = [
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, a int)",
+        ];
+        // What the node answers first, and what from then on.
+        for (first, later, told) in [
+            (here, here, ""),
+            (&[][..], here, ""),
+            (key, here, ""),
+            (&MORE[..], here, ""),
+            (key, key, "the target has no column a"),
+            (&MORE[..], &MORE[..], "the target alone has a column b"),
+            (&[][..], &[][..], "the target has lost the table"),
+        ] {
+            let mut asked_before = false;
+            let of = ScriptedMove::new(&create, move |asked| {
+                asked.is_run_of("SELECT table_name, column_name, kind").then(|| {
+                    let columns = if asked_before { later } else { first };
+                    asked_before = true;
+                    columns_there(columns)
+                })
+            });
+            let of = of.await;
+            compare(&of.context).await.unwrap();
+            let found = of.context.differences.lock().clone();
+            assert_eq!(found.len(), usize::from(!told.is_empty()), "{told}: {found:?}");
+            assert!(
+                found.iter().all(|of| of.text.contains(told) && of.is_seen && of.is_one_way),
+                "{found:?}"
+            );
+        }
+    }
 }
