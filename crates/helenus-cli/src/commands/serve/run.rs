@@ -275,7 +275,7 @@ fn serve(
         front.begin_at(cut);
     }
     let mover = Mover::open(&local, directory_of(config), front.clone());
-    let exposed = [&open_to_all[..], &clear_passwords].concat();
+    let exposed = [&open_to_all[..], &clear_passwords[..]].concat();
     let admin = start_admin(&host, &local, (&doors, &mover), (config, &exposed))?;
     state.opened(Watched {
         database: Arc::clone(&database),
