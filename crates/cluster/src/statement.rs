@@ -5,15 +5,28 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use helenus_model::token::Token;
-use helenus_wire::native::{ColumnSpec, ReadPrepared, Value};
+use helenus_wire::native::{ColumnSpec, ErrorCode, ErrorMessage, ReadPrepared, Value};
 use parking_lot::Mutex;
 
 use crate::ClusterError;
+use crate::answer_room::{AnswerRoom, ROOM_FROM};
 use crate::ring::partition_key_token;
 use crate::statement_memory::columns_bytes;
 
 /// What a statement is taken to need at least, with its ids at the nodes.
 const STATEMENT_BYTES: u64 = 1 << 10;
+
+/// The refusal of a statement whose columns need more memory than there is. One that needs more than there ever is, is wrong: a driver
+/// would try it again.
+fn no_room(bytes: u64, room: &AnswerRoom) -> ClusterError {
+    let max = room.max();
+    let code = if bytes > max { ErrorCode::Invalid } else { ErrorCode::Overloaded };
+    let text = format!(
+        "the columns of the statement take {bytes} bytes of memory, and there are {max} for answers and columns, some of them in use; name \
+         fewer columns, or columns whose types have fewer fields"
+    );
+    ClusterError::Server(ErrorMessage::plain(code, text))
+}
 
 /// The statement as one node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +58,14 @@ impl Statement {
         text: String,
         keyspace: Option<String>,
         prepared: &ReadPrepared<'_>,
+        room: &Arc<AnswerRoom>,
     ) -> Result<Statement, ClusterError> {
+        let parsed_bytes = prepared.variables.parsed_bytes()? + prepared.result.columns.parsed_bytes()?;
+        // Who keeps the statement counts it then (`estimated_bytes`).
+        let _parsed = match parsed_bytes <= ROOM_FROM {
+            true => None,
+            false => Some(room.try_take(parsed_bytes).ok_or_else(|| no_room(parsed_bytes, room))?),
+        };
         Ok(Statement {
             text,
             keyspace,

@@ -184,7 +184,7 @@ impl Budget {
     }
 
     /// Whether any byte is left, of a part and of all.
-    fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.has_own_room() && self.whole.as_ref().is_none_or(|whole| whole.has_own_room())
     }
 

@@ -21,14 +21,18 @@ use crate::budget::{Budgets, Held};
 /// read.
 const IN_FLIGHT_MAX: usize = 2048;
 const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// The same while answers that are not taken have half of their bytes: then many clients take none, and each keeps less.
+const UNSENT_BYTES_MAX_PRESSED: usize = 64 << 10;
 /// A client may leave this part of all bytes of answers unread. What it has asked for already and is more gets an error.
 const SHARE_OF_CLIENT: u64 = 4;
 /// A long answer may have this part of the room for all long answers, as long as its client has not taken it.
 const SHARE_OF_LONG_ANSWER: u64 = 2;
 /// Answers up to this length are sent in any case: as many as a client may ask for are 2 MiB.
 const SMALL_BYTES: usize = 1 << 10;
-/// Buffers are kept up to this size while there is something to send, and up to the other while there is not.
+/// Buffers are kept up to this size while there is something to send, up to the next while answers have half of their bytes, and up to the
+/// last while there is nothing to send.
 const KEPT_BYTES: usize = 256 << 10;
+const KEPT_BYTES_PRESSED: usize = 16 << 10;
 const RESTING_BYTES: usize = 1 << 10;
 /// How long the end of a connection may take: TLS writes what it still has and its farewell, and the client may not read.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -87,11 +91,11 @@ impl Batch {
         self.bare.len() + self.envelopes.len()
     }
 
-    /// Empties it. The room is given back after the memory that it was for.
-    fn clear(&mut self) {
+    /// Empties it, and keeps so much of its buffers. The room is given back after the memory that it was for.
+    fn clear(&mut self, kept: usize) {
         for buffer in [&mut self.bare, &mut self.envelopes] {
             buffer.clear();
-            buffer.shrink_to(KEPT_BYTES);
+            buffer.shrink_to(kept);
         }
         self.held.set(0);
         self.rooms.clear();
@@ -312,7 +316,11 @@ impl Client {
     pub fn event(&self, kind: EventType, message: &Outgoing<'_>) {
         let (version, is_behind) = {
             let output = self.output.lock();
-            let is_behind = output.unsent as u64 > self.budgets.answers.max() / SHARE_OF_CLIENT;
+            let max = match self.budgets.answers.is_pressed() {
+                true => UNSENT_BYTES_MAX_PRESSED as u64,
+                false => self.budgets.answers.max() / SHARE_OF_CLIENT,
+            };
+            let is_behind = output.unsent as u64 > max;
             (output.version.filter(|_| output.events.contains(kind)), is_behind)
         };
         match version {
@@ -328,7 +336,7 @@ impl Client {
         output.events = output.events.and(events);
     }
 
-    /// Adds what the gateway itself says, which has room in any case.
+    /// Adds what the gateway itself says, which has room in any case: whoever leaves it unread is not read on (`wait`).
     fn append(&self, write: impl FnOnce(&mut Output)) {
         let was_empty = {
             let mut output = self.output.lock();
@@ -339,7 +347,8 @@ impl Client {
             write(&mut output);
             let bytes = output.batch.len() - before;
             output.unsent += bytes;
-            output.batch.held.add(bytes as u64);
+            // A buffer that grows by doubling takes up to twice its bytes.
+            output.batch.held.add(2 * bytes as u64);
             before == 0
         };
         if was_empty {
@@ -409,10 +418,20 @@ impl Client {
     /// What the client has to wait for; `None`: it may go on.
     fn wait(&self) -> Option<Wait> {
         let in_flight = self.in_flight.load(Ordering::Acquire);
-        if in_flight >= IN_FLIGHT_MAX || self.output.lock().unsent >= UNSENT_BYTES_MAX {
+        let unsent = self.output.lock().unsent;
+        let unsent_max = match self.budgets.answers.is_pressed() {
+            true => UNSENT_BYTES_MAX_PRESSED,
+            false => UNSENT_BYTES_MAX,
+        };
+        if in_flight >= IN_FLIGHT_MAX || unsent >= unsent_max {
             return Some(Wait::Own);
         }
-        (in_flight > 0 && !self.budgets.have_room()).then_some(Wait::All)
+        // The answers that are made here count too: they have no request in flight.
+        let has_room = match in_flight {
+            0 => unsent == 0 || self.budgets.answers.has_room(),
+            _ => self.budgets.have_room(),
+        };
+        (!has_room).then_some(Wait::All)
     }
 
     /// Waits until the client may have more in flight, or has ended.
@@ -476,9 +495,10 @@ impl Client {
                 tokio::time::timeout(grace, socket.flush()).await?
             };
             takes_all = written.await.is_ok();
+            let kept = if self.budgets.answers.is_pressed() { KEPT_BYTES_PRESSED } else { KEPT_BYTES };
             framed.clear();
-            framed.shrink_to(KEPT_BYTES);
-            batch.clear();
+            framed.shrink_to(kept);
+            batch.clear(kept);
             self.output.lock().unsent -= taken;
             if !takes_all {
                 break;

@@ -288,7 +288,8 @@ impl Connection {
     }
 
     /// A request before the login, which must be the login. While it waits for its turn and is checked, the socket is read on: a login
-    /// whose client has gone is given up, as is one that takes longer than a client has for it.
+    /// whose client has gone is given up, as is one that takes longer than a client has for it. Little is read: a client that sends more
+    /// behind its login is listened to once that is answered.
     async fn log_in(
         &mut self,
         header: &Header,
@@ -316,9 +317,10 @@ impl Connection {
         tokio::pin!(checked);
         let checked = loop {
             let client = Arc::clone(&self.client);
+            let may_read = self.input.may_read_ahead();
             tokio::select! {
                 checked = &mut checked => break checked,
-                read = self.input.fill(socket) => if !matches!(read, Ok(1..)) {
+                read = self.input.fill(socket), if may_read => if !matches!(read, Ok(1..)) {
                     return self.client.end();
                 },
                 () = &mut until => return self.give_up(WireError::NoLogin),

@@ -28,6 +28,11 @@ pub(crate) fn deliver(job: &Job, answer: &Answer<'_>) {
     match sent {
         Ok(Ok(())) => {}
         Ok(Err(unread)) => fail_unread(job, &unread),
+        Err(WireError::Overloaded { text }) => match &job.text.effect {
+            Effect::Write(write_type) => fail_written(job, *write_type, &text),
+            // No error by which drivers try again: it may never have room.
+            _ => job.fail(&ErrorMessage::plain(ErrorCode::Server, text)),
+        },
         Err(error) => job.fail(&damaged(&error)),
     }
 }

@@ -153,6 +153,8 @@ impl Input {
         self.bytes.drain(..self.used);
         self.used = 0;
         let most = match self.reserved > 0 {
+            // Who it is is not known, and no request of it is longer.
+            _ if self.before_login.is_some() => LITTLE_BYTES,
             true => READ_BYTES,
             false if self.budget.is_pressed() => LITTLE_BYTES,
             false => self.read_bytes,
@@ -202,9 +204,14 @@ impl Input {
     }
 
     /// Whether little has been read that is not used yet, so that more may be read while the client's requests have to wait: a client that
-    /// closes its connection is noticed only so.
+    /// closes its connection is noticed only so. While its login waits that is the little that each connection may keep: many may wait, and
+    /// nobody knows who they are.
     pub fn may_read_ahead(&self) -> bool {
-        self.bytes.len().saturating_sub(self.used) < READ_BYTES && !self.budget.is_pressed()
+        let unused = self.bytes.len().saturating_sub(self.used);
+        match self.before_login {
+            Some(_) => unused < LITTLE_BYTES,
+            None => unused < READ_BYTES && !self.budget.is_pressed(),
+        }
     }
 
     /// Whether a message waits for room, so that nothing is to be read.
@@ -315,7 +322,8 @@ impl Input {
             {
                 // In one piece, not by doubling.
                 let more = usize::try_from(length).unwrap_or_default().saturating_sub(here);
-                self.bytes.reserve_exact(more + READ_BYTES);
+                let ahead = if self.before_login.is_some() { LITTLE_BYTES } else { READ_BYTES };
+                self.bytes.reserve_exact(more + ahead);
             }
             return Ok(Found::Nothing);
         };

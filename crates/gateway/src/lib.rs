@@ -18,6 +18,7 @@ mod connection;
 mod deliver;
 mod events;
 mod forward;
+mod handshake_socket;
 mod input;
 mod job;
 mod lexed;

@@ -17,8 +17,12 @@ use crate::options::{Newcomer, Place};
 
 /// The memory of an idle connection: its task, its sockets' halves and what is kept of its client; a half more than is measured.
 const CONNECTION_BYTES: u64 = 4 << 10;
+/// The memory of a connection that has not begun: with half a message, or with one behind the login that waits; a little more than is
+/// measured.
+const NEWCOMER_BYTES: u64 = 20 << 10;
 /// The memory of a TLS handshake, and of what a session may hold before its client has begun: the messages of both sides with their
-/// certificates, or a record that has come in part. As at a server.
+/// certificates, or a record that has come in part. As at a server. A buffer of rustls has up to twice what a client may send in a row
+/// (`handshake_socket`).
 const HANDSHAKE_BYTES: u64 = 48 << 10;
 /// The memory of a TLS session at rest.
 const SESSION_BYTES: u64 = 12 << 10;
@@ -136,7 +140,7 @@ impl Newcomers {
     /// # Errors
     /// There is none for it: the reason, for the client.
     pub fn add(&self, entrant: &Arc<Entrant>) -> Result<(), String> {
-        if !self.take_memory(entrant, CONNECTION_BYTES) {
+        if !self.take_memory(entrant, NEWCOMER_BYTES) {
             return Err("there is no memory for another connection now; try again later".to_owned());
         }
         if let Some(place) = &entrant.place {
@@ -150,7 +154,7 @@ impl Newcomers {
 
     /// Takes the memory of a TLS handshake. False: there is none for it.
     pub fn begin_handshake(&self, entrant: &Arc<Entrant>) -> bool {
-        self.take_memory(entrant, CONNECTION_BYTES + HANDSHAKE_BYTES)
+        self.take_memory(entrant, NEWCOMER_BYTES + HANDSHAKE_BYTES)
     }
 
     /// Takes memory. If those that have not begun have too much, the oldest of them give theirs back.
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn half_handshakes_make_room_for_the_next_client_and_those_that_have_begun_do_not() {
         const HANDSHAKES: u64 = 100;
-        const ALL: u64 = 2 * HANDSHAKES * (CONNECTION_BYTES + HANDSHAKE_BYTES);
+        const ALL: u64 = 2 * HANDSHAKES * (NEWCOMER_BYTES + HANDSHAKE_BYTES);
         let process = Process::of(ALL);
         let newcomers = Newcomers::of(None, ALL / 2);
         let mut open = Vec::new();
@@ -279,7 +283,7 @@ mod tests {
 
     #[test]
     fn where_others_have_the_memory_those_that_log_in_stay_and_the_next_is_refused() {
-        let process = Process::of(100 * (CONNECTION_BYTES + HANDSHAKE_BYTES));
+        let process = Process::of(100 * (NEWCOMER_BYTES + HANDSHAKE_BYTES));
         let newcomers = Newcomers::of(None, u64::MAX);
         let open: Vec<_> = (0..50).map(|_| process.enters(&newcomers)).collect();
         for entrant in &open {
@@ -295,7 +299,7 @@ mod tests {
 
     #[test]
     fn who_has_begun_keeps_its_memory_and_the_next_is_refused_in_words() {
-        let process = Process::of(10 * CONNECTION_BYTES);
+        let process = Process::of(9 * CONNECTION_BYTES + NEWCOMER_BYTES);
         let newcomers = Newcomers::of(None, u64::MAX);
         let open: Vec<_> = (0..10)
             .map(|_| {

@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::events;
+use crate::handshake_socket::HandshakeSocket;
 use crate::listeners::{Door, Listeners};
 use crate::newcomers::Entrant;
 use crate::open_connections::Opened;
@@ -274,7 +275,8 @@ async fn secure(
     if !shared.newcomers.begin_handshake(entrant) {
         return None;
     }
-    let stream = TlsAcceptor::from(tls.config()).accept(socket).await.ok()?;
+    let mut stream = TlsAcceptor::from(tls.config()).accept(HandshakeSocket::new(socket)).await.ok()?;
+    stream.get_mut().0.finish();
     let (input, output) = tokio::io::split(stream);
     Some(Secured { halves: (Box::new(input), Box::new(output)), is_encrypted: true })
 }

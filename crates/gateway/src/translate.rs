@@ -12,6 +12,7 @@ use helenus_wire::native::{
     ResponseHead, ResultMessage, Rows, RowsMetadata, RowsWriter, Version, decode_response,
 };
 
+use crate::budget::Held;
 use crate::job::Job;
 use crate::own_tables;
 use crate::statements::metadata_id;
@@ -21,6 +22,11 @@ const SCHEMA_CHANGE: i32 = 5;
 const HAS_MORE_PAGES: i32 = 0x0002;
 const NO_METADATA: i32 = 0x0004;
 const METADATA_CHANGED: i32 = 0x0008;
+
+/// Columns that take up to this are parsed without room for them.
+const FEW_COLUMN_BYTES: u64 = 128 << 10;
+/// The columns of one answer may take this part of all bytes of answers.
+const PART_OF_COLUMNS: u64 = 4;
 
 /// An answer's body in two parts: what its flags announce, and the message.
 pub(crate) struct Parts<'a> {
@@ -139,11 +145,29 @@ fn rows<'a>(job: &Job, from: Version, message: &'a [u8]) -> Result<Cow<'a, [u8]>
     Ok(Cow::Owned(copied))
 }
 
+/// Takes room for columns that are about to be parsed: clients choose how many they are, and of which types.
+fn room_for_columns(job: &Job, bytes: u64) -> Result<Option<Held>, WireError> {
+    if bytes <= FEW_COLUMN_BYTES {
+        return Ok(None);
+    }
+    let answers = &job.shared.budgets.answers;
+    let (mut held, max) = (answers.take(0), answers.max() / PART_OF_COLUMNS);
+    if bytes > max || !held.try_grow(bytes) {
+        let text = format!(
+            "there is no room for the answer: its columns take {bytes} bytes, and those of one answer may take {max}; select fewer columns, or \
+             columns whose types have fewer fields"
+        );
+        return Err(WireError::Overloaded { text });
+    }
+    Ok(Some(held))
+}
+
 fn rows_with_columns(job: &Job, from: Version, message: &[u8]) -> Result<Vec<u8>, WireError> {
     let decoded = decode_response(from, Opcode::Result, Flags(0), message)?;
     let Response::Result(ResultMessage::Rows(rows)) = decoded.response else {
         return Ok(message.to_vec());
     };
+    let _room = room_for_columns(job, rows.metadata.columns.parsed_bytes()?)?;
     let columns = rows.metadata.columns.to_vec()?;
     let own_id;
     let (mut skip, mut changed_id) = (false, rows.metadata.changed_id);

@@ -385,11 +385,15 @@ impl Drop for Held {
 #[tokio::test]
 async fn clients_that_have_not_begun_make_room_for_others_and_those_that_have_stay() {
     const CONNECTIONS: u64 = 16;
-    let process = Process(Arc::new(AtomicU64::new(CONNECTIONS * (4 << 10))));
+    const NEWCOMER_BYTES: u64 = 20 << 10;
+    // For those that may not have begun, one that comes, and those that have.
+    const BYTES: u64 = (CONNECTIONS + 1) * NEWCOMER_BYTES + 8 * (4 << 10);
+    let process = Process(Arc::new(AtomicU64::new(BYTES)));
     let place = |process: &Process| Held { process: process.clone(), bytes: AtomicU64::new(0) };
     let admitting = process.clone();
     let admission: helenus_gateway::Admission = Arc::new(move |_| Ok(Box::new(place(&admitting))));
-    let options = GatewayOptions { admission: Some(admission), ..options() };
+    let bytes_max = 2 * CONNECTIONS * NEWCOMER_BYTES;
+    let options = GatewayOptions { admission: Some(admission), bytes_max, ..options() };
     let (gateway, _) = gateway(Then::Void, &AnswerRoom::new(MIB), options).await;
     let mut begun = vec![Client::of(&gateway).await];
     let mut silent = Vec::new();
@@ -409,7 +413,50 @@ async fn clients_that_have_not_begun_make_room_for_others_and_those_that_have_st
     }
     drop((begun, silent));
     gateway.drain(Duration::from_secs(60)).await;
-    assert_eq!(process.0.load(Ordering::SeqCst), CONNECTIONS * (4 << 10), "all memory came back");
+    assert_eq!(process.0.load(Ordering::SeqCst), BYTES, "all memory came back");
+}
+
+#[tokio::test]
+async fn while_a_login_waits_little_more_of_its_client_is_read() {
+    let (address, _) = node(Then::Void).await;
+    let cluster = ClusterOptions { connections: 1, ..ClusterOptions::new(vec![address]) };
+    let roles = RolesOptions { are_needed: true, allows_default_password: false };
+    let roles = Arc::new(Roles::new(Cluster::connect(cluster).await.unwrap(), roles));
+    let gateway = Gateway::start(Arc::clone(&roles), options()).await.unwrap();
+    let mut places = Vec::new();
+    for _ in 0..4 {
+        places.push(roles.place("app", [127, 0, 0, 1].into()).await.expect("as many are checked at a time"));
+    }
+    let socket = TcpStream::connect(gateway.address()).await.unwrap();
+    let mut client = Client { socket, input: Vec::new() };
+    let mut startup = Vec::new();
+    encode_startup(&[(CQL_VERSION, "3.0.0")], &RequestHead::new(Version::V4, 0), &mut startup).unwrap();
+    client.socket.write_all(&startup).await.unwrap();
+    assert_eq!(client.receive().await.0, Opcode::Authenticate);
+    // The login, and more than a client may send before it is done.
+    let mut bytes = Vec::new();
+    let login = Request::AuthResponse(Some(b"\0app\0wrong"));
+    login.encode(&RequestHead::new(Version::V4, 1), &mut bytes).unwrap();
+    bytes.resize(bytes.len() + (300 << 10), 0);
+    let (mut input, mut output) = client.socket.into_split();
+    let sends = tokio::spawn(async move {
+        // The connection ends before all is taken.
+        let _ = output.write_all(&bytes).await;
+        output
+    });
+    for _ in 0..200 {
+        let mut other = TcpStream::connect(gateway.address()).await.unwrap();
+        other.write_all(&[4, 0, 0, 1, 5, 0, 0, 0, 0]).await.unwrap();
+        other.read_exact(&mut [0; 9]).await.unwrap();
+    }
+    drop(places);
+    let mut head = [0; 13];
+    input.read_exact(&mut head).await.unwrap();
+    let code = i32::from_be_bytes([head[9], head[10], head[11], head[12]]);
+    // The node lets everybody in, so the gateway cannot check a login; it is no refusal of what came behind it.
+    assert_eq!((head[4], code), (Opcode::Error as u8, ErrorCode::Server.number()));
+    drop(input);
+    drop(sends.await);
 }
 
 /// The few columns of a text may have types of thousands of fields, each with a name.

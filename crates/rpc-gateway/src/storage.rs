@@ -18,14 +18,14 @@ use helenus_cql::syntax::ast::Permission;
 use helenus_engine::read::{ReadCommand, RowSink};
 use helenus_engine::{Listening, Ticket};
 use helenus_gateway::{LoginPlace, Role, Roles, is_select, used_keyspace};
-use helenus_host::Clock;
+use helenus_host::{Clock, account};
 use helenus_model::mutation::{Mutation, PartitionUpdate};
 use helenus_model::schema::{Schema, Table};
 use helenus_model::types::CqlType;
 use helenus_rpc::{
     CallOptions, FamilyChange, IndexEquality, LoggedIn, LoginTurn, LoginTurnFuture, Storage, Swap,
 };
-use helenus_wire::native::{BatchKind, ErrorCode, ResultMessage};
+use helenus_wire::native::{BatchKind, ErrorCode, ResultMessage, Rows};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -191,6 +191,34 @@ fn not_logged_in() -> CqlError {
     CqlError::Unauthorized("You have not logged in".to_owned())
 }
 
+/// Copies the rows of a node's answer into the client's. Their memory is the account's, which has it until the client has taken them: the
+/// room of the node's answer is given back when they are copied.
+fn copy(
+    found: &Rows<'_>,
+    out: &mut dyn RowsOut,
+    failed: impl Fn(ClusterError) -> CqlError,
+) -> Result<Answer, CqlError> {
+    let parsed_bytes = found.metadata.columns.parsed_bytes().map_err(|error| failed(error.into()))?;
+    // They are parsed, and then put for the interface.
+    account::grow(usize::try_from(parsed_bytes.saturating_mul(2)).unwrap_or(usize::MAX))?;
+    let columns = found.metadata.columns.to_vec().map_err(|error| failed(error.into()))?;
+    let columns = columns.into_iter().map(|column| ResultColumn {
+        keyspace: column.keyspace,
+        table: column.table,
+        name: column.name,
+        ty: column.ty,
+    });
+    let columns = Arc::new(ResultColumns { columns: columns.collect(), id: [0; 16] });
+    out.columns(&columns);
+    for row in found.iter() {
+        let row = row.map_err(|error| failed(error.into()))?;
+        out.make_room(row.cells().flatten().map(<[u8]>::len).sum())?;
+        row.cells().for_each(|cell| out.cell(cell));
+        out.end_row();
+    }
+    Ok(Outcome::Rows { columns, paging_state: None, ticket: None }.into())
+}
+
 impl Storage for ClusterTables {
     fn schema(&self) -> Arc<Schema> {
         Arc::clone(&self.shared.families.load().schema)
@@ -309,26 +337,20 @@ impl Storage for ClusterTables {
         let cluster = &sender.cluster;
         let failed = |error| sender.error(error, Work::Statement);
         let answer = self.runtime.block_on(run(cluster, text, request));
-        if !is_select(text) {
+        let is_read = is_select(text);
+        if !is_read {
             self.shared.roles.written().note_unknown();
         }
         let answer = answer.map_err(failed)?;
         match answer.result().map_err(failed)? {
             ResultMessage::Rows(found) => {
-                let columns = found.metadata.columns.to_vec().map_err(|error| failed(error.into()))?;
-                let columns = columns.into_iter().map(|column| ResultColumn {
-                    keyspace: column.keyspace,
-                    table: column.table,
-                    name: column.name,
-                    ty: column.ty,
-                });
-                let columns = Arc::new(ResultColumns { columns: columns.collect(), id: [0; 16] });
-                rows.columns(&columns);
-                for row in found.iter() {
-                    row.map_err(|error| failed(error.into()))?.cells().for_each(|cell| rows.cell(cell));
-                    rows.end_row();
+                let copied = copy(&found, rows, failed);
+                if is_read {
+                    return copied;
                 }
-                Ok(Outcome::Rows { columns, paging_state: None, ticket: None }.into())
+                // The statement has run, with a condition: it is not run once more when there is memory.
+                account::commit();
+                copied.map_err(|_no_memory| CqlError::WriteTimeout { consistency: request.consistency })
             }
             ResultMessage::SchemaChange(_) => {
                 self.runtime.block_on(async {
@@ -426,7 +448,33 @@ mod tests {
     use super::*;
     use crate::statements::scripted_node::{Then, node};
     use helenus_cluster::ClusterOptions;
+    use helenus_cql::backend::NoRows;
     use helenus_gateway::RolesOptions;
+    use helenus_host::account::{Scope, Share, Waits};
+
+    /// On a thread that may not wait, memory beyond a little is refused.
+    #[test]
+    fn the_rows_of_a_statement_take_memory_before_they_are_copied() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let tables = runtime.block_on(async {
+            let (address, _) = node(Then::ByText).await;
+            let options = ClusterOptions { connections: 1, ..ClusterOptions::new(vec![address]) };
+            let cluster = Cluster::connect(options).await.unwrap();
+            let roles = RolesOptions { are_needed: false, allows_default_password: false };
+            let roles = Arc::new(Roles::new(cluster, roles));
+            ClusterTables::new(roles, helenus_host::real::host().clock).await.unwrap()
+        });
+        let identity = Identity::of_role("app");
+        let request = Request { may_block: true, ..Request::plain(&identity, &[]) };
+        let _scope = Scope::begin(Share::Requests, Waits::Never);
+        let query =
+            |text: &str| tables.query(text, &request, (&mut NoRows, CallOptions::default())).map(drop);
+        assert!(query("SELECT rows").is_ok());
+        assert!(matches!(query("SELECT long"), Err(CqlError::WouldBlock)));
+        // Its effect may be there, so it is not run again.
+        let refused = query("INSERT long IF NOT EXISTS");
+        assert!(matches!(refused, Err(CqlError::WriteTimeout { .. })), "{refused:?}");
+    }
 
     /// Logins that have to wait for room do so without a thread, and without being in the way of others.
     #[tokio::test]

@@ -107,7 +107,8 @@ impl Cluster {
                     let ResultMessage::Prepared(prepared) = answer.result()? else {
                         return Err(ClusterError::Unexpected { opcode: answer.opcode });
                     };
-                    let statement = Statement::new(text.to_owned(), keyspace.map(str::to_owned), &prepared)?;
+                    let (text, keyspace) = (text.to_owned(), keyspace.map(str::to_owned));
+                    let statement = Statement::new(text, keyspace, &prepared, &self.options().answers)?;
                     statement.prepared_at(node.address, &prepared);
                     return Ok(Arc::new(statement));
                 }

@@ -53,7 +53,7 @@ fn a_client_that_takes_its_answers_has_room_while_others_do_not() {
     }
     assert!(budgets.answers.used() > MAX - (1 << 20));
     let reader = client(&budgets, Version::V4, None);
-    reader.output.lock().batch.clear();
+    reader.output.lock().batch.clear(KEPT_BYTES);
     reader.output.lock().unsent = 0;
     assert!(send(&reader, Version::V4, 100 << 10).is_ok());
 }
@@ -154,13 +154,37 @@ fn a_client_that_is_behind_loses_its_connection_with_the_next_event() {
     client.event(EventType::SchemaChange, &Outgoing::Ready);
     assert!(!client.is_closing());
     send(&client, Version::V4, 17 << 20).unwrap_err();
-    client.output.lock().batch.clear();
+    client.output.lock().batch.clear(KEPT_BYTES);
     client.output.lock().unsent = 0;
     send(&client, Version::V4, 17 << 20).unwrap();
     client.event(EventType::StatusChange, &Outgoing::Ready);
     assert!(!client.is_closing(), "it does not want this one");
     client.event(EventType::SchemaChange, &Outgoing::Ready);
     assert!(client.is_closing());
+}
+
+/// Each asks for what the gateway says by itself as long as it is read, and takes nothing.
+#[test]
+fn who_leaves_unread_what_the_gateway_itself_says_is_not_read_on() {
+    const ALL: u64 = 8 << 20;
+    let budgets = Budgets::new(MAX, ALL);
+    let clients: Vec<Client> = (0..400).map(|_| client(&budgets, Version::V4, None)).collect();
+    let mut longest = 0;
+    for client in &clients {
+        while client.may_go_on() {
+            client.answer(Version::V4, 1, &Outgoing::Supported { cql_version: "3.4.7" });
+        }
+        longest = longest.max(client.output.lock().unsent);
+    }
+    let unsent: usize = clients.iter().map(|client| client.output.lock().unsent).sum();
+    assert!((ALL as usize / 4..=ALL as usize).contains(&unsent), "{unsent}");
+    assert!(longest > UNSENT_BYTES_MAX_PRESSED, "while there is room a client may leave more");
+    let last = clients.last().unwrap();
+    assert!(last.output.lock().unsent < 1 << 10 && !last.may_go_on());
+    // Who takes its answers goes on, whatever others leave.
+    last.output.lock().batch.clear(KEPT_BYTES);
+    last.output.lock().unsent = 0;
+    assert!(last.may_go_on());
 }
 
 #[tokio::test]

@@ -330,3 +330,22 @@ async fn what_another_server_has_read_is_served_here_and_counted() {
         }
     }
 }
+
+#[tokio::test]
+async fn of_a_client_before_its_login_little_is_read_ahead() {
+    let budget = Budget::new(BUDGET);
+    for framing in FRAMINGS {
+        let mut input = input(Some(BEFORE_LOGIN), &budget);
+        input.start(framing.0, framing.1);
+        // A message that is as long as one may be, announced and not sent, and bytes behind it.
+        let bytes = vec![0; 1 << 20];
+        let mut sent = &bytes[..];
+        while input.may_read_ahead() {
+            input.fill(&mut sent).await.unwrap();
+        }
+        let (read, kept) = (bytes.len() - sent.len(), input.bytes.capacity());
+        assert!(read <= 2 * LITTLE_BYTES && kept <= 4 * LITTLE_BYTES, "{framing:?}: {read}, {kept}");
+        input.log_in();
+        assert!(input.may_read_ahead(), "whose login is done is read on");
+    }
+}

@@ -5,8 +5,8 @@ use super::text::text;
 use crate::call_options::native_level;
 use crate::context::{CallContext, ReplyState, Rpc};
 use crate::error::{Result, RpcError, invalid};
-use helenus_cql::LocalBackend;
 use helenus_cql::backend::{Answer, Backend, BoundValue, Outcome, Prepared, Request, Values};
+use helenus_cql::{CqlError, LocalBackend};
 use helenus_engine::Ticket;
 use helenus_wire::thrift::{CqlPreparedResult, CqlResult, CqlResultType, Field, Reader, Type, args};
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl Rpc {
             }
             Outcome::Rows { columns, ticket, .. } => {
                 work.reply.begin_success(Type::Struct, work.out);
-                rows.put_result(&columns, work.out);
+                rows.put_result(&columns, work.out).map_err(CqlError::from)?;
                 work.reply.end(work.out);
                 ticket.unwrap_or_else(Ticket::ready)
             }

@@ -29,12 +29,18 @@ const CHARGED_BYTES: u64 = 64 << 10;
 /// The bytes of an unfinished request that each connection may keep, uncounted. While unfinished requests hold much, no more is
 /// read at a time.
 pub(crate) const LITTLE_BYTES: usize = 4 << 10;
+/// The most bytes that logins keep while they wait or are checked, of all clients and of one address: as many as may wait
+/// (`helenus_logins::Turns`) of the length of the longest request before a login.
+const LOGIN_BYTES_MAX: u64 = 4 << 20;
+const LOGIN_BYTES_MAX_PER_ADDRESS: u64 = 512 << 10;
 
 /// The bytes in flight of all connections.
 pub(crate) struct InFlightBytes {
     used: AtomicU64,
     /// Bytes of incomplete frames that have no reservation.
     partial: AtomicU64,
+    /// Bytes of logins, a part of `used`.
+    logins: AtomicU64,
     limit: u64,
     limit_per_address: u64,
     accounts: Mutex<HashMap<IpAddr, Arc<AddressInFlight>>>,
@@ -52,6 +58,8 @@ pub(crate) struct AddressInFlight {
     /// The address, or the network of an IPv6 address (`network_of`).
     network: IpAddr,
     used: AtomicU64,
+    /// Bytes of logins, a part of `used`.
+    logins: AtomicU64,
     /// Open connections of this address.
     connections: AtomicU64,
 }
@@ -61,6 +69,7 @@ impl InFlightBytes {
         Arc::new(InFlightBytes {
             used: AtomicU64::new(0),
             partial: AtomicU64::new(0),
+            logins: AtomicU64::new(0),
             limit,
             limit_per_address,
             accounts: Mutex::default(),
@@ -85,8 +94,13 @@ impl InFlightBytes {
         let network = network_of(address);
         let mut accounts = self.accounts.lock();
         let account = accounts.entry(network).or_insert_with(|| {
-            let (used, connections) = (AtomicU64::new(0), AtomicU64::new(0));
-            Arc::new(AddressInFlight { in_flight: Arc::clone(self), network, used, connections })
+            Arc::new(AddressInFlight {
+                in_flight: Arc::clone(self),
+                network,
+                used: AtomicU64::new(0),
+                logins: AtomicU64::new(0),
+                connections: AtomicU64::new(0),
+            })
         });
         let open = account.connections.load(Ordering::Relaxed);
         if connections_max.is_some_and(|max| open >= max) {
@@ -270,20 +284,29 @@ impl AddressInFlight {
             .then(|| self.reserve(bytes, Some(Charge::force(Share::Arriving, bytes))))
     }
 
-    /// Takes `bytes` of a request that will wait, if they stay within both limits and are free on the memory account too.
-    pub fn try_take_whole(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
-        let _attempt = self.in_flight.attempt.lock();
-        if !self.has_room(bytes) {
+    /// Takes `bytes` of a login. They are compared with those of other logins alone, and are charged beyond the memory account's limit: neither
+    /// requests in flight nor answers that nobody takes keep a login out.
+    pub fn try_take_login(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
+        let in_flight = &self.in_flight;
+        let _attempt = in_flight.attempt.lock();
+        let fits = |used: &AtomicU64, max: u64| used.load(Ordering::Relaxed) + bytes <= max;
+        let of_address_max = LOGIN_BYTES_MAX_PER_ADDRESS.min(in_flight.limit_per_address);
+        if !fits(&self.logins, of_address_max)
+            || !fits(&in_flight.logins, LOGIN_BYTES_MAX.min(in_flight.limit))
+        {
             return None;
         }
-        let charge = Charge::try_take(Share::Arriving, bytes)?;
-        Some(self.reserve(bytes, Some(charge)))
+        self.logins.fetch_add(bytes, Ordering::Relaxed);
+        in_flight.logins.fetch_add(bytes, Ordering::Relaxed);
+        let mut reservation = self.reserve(bytes, Some(Charge::force(Share::Arriving, bytes)));
+        reservation.of_logins = bytes;
+        Some(reservation)
     }
 
     fn reserve(self: &Arc<Self>, bytes: u64, charge: Option<Charge>) -> Reservation {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.in_flight.used.fetch_add(bytes, Ordering::Relaxed);
-        Reservation { account: Arc::clone(self), bytes, charge, of_role: None }
+        Reservation { account: Arc::clone(self), bytes, of_logins: 0, charge, of_role: None }
     }
 
     /// Wakes `mailbox` once there is room for what it wants. The caller tries once more after this, keeps the ticket until it is
@@ -397,6 +420,8 @@ impl Drop for PartialFrame {
 pub(crate) struct Reservation {
     account: Arc<AddressInFlight>,
     bytes: u64,
+    /// Those of them that count among the logins'.
+    of_logins: u64,
     /// The charge on the memory account; small reservations of requests that have arrived have none.
     charge: Option<Charge>,
     /// The request among those of its client's role.
@@ -441,6 +466,10 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.account.used.fetch_sub(self.bytes, Ordering::Relaxed);
         self.account.in_flight.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.of_logins > 0 {
+            self.account.logins.fetch_sub(self.of_logins, Ordering::Relaxed);
+            self.account.in_flight.logins.fetch_sub(self.of_logins, Ordering::Relaxed);
+        }
         self.account.in_flight.released(&self.account);
     }
 }
@@ -477,6 +506,26 @@ mod tests {
         assert!(!long.try_grow(81) && long.try_grow(80));
         drop((other, long));
         assert_eq!(in_flight.used.load(Ordering::Relaxed), 0, "and everything was given back");
+    }
+
+    #[test]
+    fn logins_have_room_that_requests_cannot_use_and_few_of_it() {
+        let in_flight = InFlightBytes::new(1 << 30, 1 << 30);
+        let enter = |address| in_flight.enter(address, None).expect("no limit on connections");
+        let (here, there) = (enter(HERE), enter(THERE));
+        let requests = here.account.take(2 << 30);
+        let login = |share: &ConnectionShare| share.account.try_take_login(4 << 10);
+        let of_here: Vec<Reservation> = std::iter::from_fn(|| login(&here)).collect();
+        assert_eq!(of_here.len(), helenus_logins::OF_ADDRESS_MAX, "whatever is in flight");
+        assert!(login(&there).is_some(), "another address");
+        drop(of_here);
+        assert_eq!(in_flight.logins.load(Ordering::Relaxed), 0);
+        let others: Vec<ConnectionShare> =
+            (1..20).map(|last| enter(IpAddr::from([10, 0, 1, last]))).collect();
+        let each = |share| std::iter::from_fn(move || login(share)).collect::<Vec<Reservation>>();
+        let of_all: Vec<Reservation> = others.iter().flat_map(each).collect();
+        assert_eq!(of_all.len(), helenus_logins::WAITING_MAX);
+        drop(requests);
     }
 
     #[test]

@@ -376,7 +376,7 @@ impl Requests {
         // Whose turn it is; a token that names nobody is refused in its turn.
         let role = token.and_then(|token| sasl_plain(token).ok()).map_or_else(String::new, |(role, _)| role);
         // A login may wait for long, and whoever sends it is a stranger: it needs room for all that is kept of it.
-        let Some(reservation) = self.share.account.try_take_whole((body.len() + role.len()) as u64) else {
+        let Some(reservation) = self.share.account.try_take_login((body.len() + role.len()) as u64) else {
             let message = note_refusal(&self.shared.login_runner, self.shared.slow.as_deref(), self.client);
             return self.put(&Outgoing::Error(&message), &head, tools);
         };

@@ -143,7 +143,7 @@ impl Connection<'_> {
             (Some(reservation), _) => Some(reservation),
             (None, None) => Some(self.share.account.take(kept)),
             // A login may wait for long, and whoever sends it is a stranger: it needs room for all that is kept of it.
-            (None, Some(_)) => self.share.account.try_take_whole(kept),
+            (None, Some(_)) => self.share.account.try_take_login(kept),
         };
         let is_login = login.is_some();
         let login_turn = Arc::<OnceLock<LoginTurn>>::default();

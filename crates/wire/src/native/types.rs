@@ -14,6 +14,12 @@ use crate::WireError;
 /// The deepest nesting of types in options.
 const MAX_DEPTH: u8 = 64;
 
+/// What an allocation needs besides its bytes: the counters of an `Arc`, and what the allocator rounds up.
+const ALLOCATION_BYTES: usize = 32;
+/// The memory of a type that is described by a class name, a vector of a user type say, in lengths of that name: of each field it has some
+/// ten bytes at least.
+const CLASS_NAME_FACTOR: usize = 16;
+
 const CUSTOM: u16 = 0x0000;
 const LIST: u16 = 0x0020;
 const MAP: u16 = 0x0021;
@@ -176,6 +182,38 @@ fn read_nested(reader: &mut Reader<'_>, depth: u8) -> Result<CqlType, WireError>
     })
 }
 
+/// About the memory of an `[option]`'s type besides the value itself, bytes.
+fn parts_bytes(reader: &mut Reader<'_>, depth: u8) -> Result<usize, WireError> {
+    if depth > MAX_DEPTH {
+        return Err(WireError::TypeTooDeep { max: MAX_DEPTH });
+    }
+    let boxed = |reader: &mut Reader<'_>| {
+        Ok::<_, WireError>(ALLOCATION_BYTES + size_of::<CqlType>() + parts_bytes(reader, depth + 1)?)
+    };
+    Ok(match reader.short()? {
+        CUSTOM => ALLOCATION_BYTES + CLASS_NAME_FACTOR * reader.string()?.len(),
+        LIST | SET => boxed(reader)?,
+        MAP => boxed(reader)? + boxed(reader)?,
+        UDT => {
+            let names = reader.string()?.len() + reader.string()?.len();
+            let mut bytes = 4 * ALLOCATION_BYTES + size_of::<UserType>() + names;
+            for _ in 0..reader.short()? {
+                bytes += ALLOCATION_BYTES + reader.string()?.len();
+                bytes += 2 * size_of::<(Arc<str>, CqlType)>() + parts_bytes(reader, depth + 1)?;
+            }
+            bytes
+        }
+        TUPLE => {
+            let mut bytes = ALLOCATION_BYTES;
+            for _ in 0..reader.short()? {
+                bytes += 2 * size_of::<CqlType>() + parts_bytes(reader, depth + 1)?;
+            }
+            bytes
+        }
+        _ => 0,
+    })
+}
+
 /// Skips an `[option]` without building the type.
 pub(crate) fn skip_type(reader: &mut Reader<'_>, depth: u8) -> Result<(), WireError> {
     if depth > MAX_DEPTH {
@@ -278,6 +316,25 @@ impl<'a> Columns<'a> {
         self.count == 0
     }
 
+    /// About the memory that the parsed columns take, bytes, found without parsing them: their number and their types are a client's choice,
+    /// and a type of many fields takes many times its bytes here.
+    ///
+    /// # Errors
+    /// As [`Columns::to_vec`].
+    pub fn parsed_bytes(&self) -> Result<u64, WireError> {
+        let mut reader = Reader::new(self.bytes);
+        let texts = |reader: &mut Reader<'_>, count: usize| -> Result<usize, WireError> {
+            (0..count).map(|_| Ok(ALLOCATION_BYTES + reader.string()?.len())).sum()
+        };
+        let mut bytes = if self.global { texts(&mut reader, 2)? } else { 0 };
+        for _ in 0..self.count {
+            bytes += texts(&mut reader, if self.global { 1 } else { 3 })?;
+            // The vector grows by doubling.
+            bytes += 2 * size_of::<ColumnSpec>() + parts_bytes(&mut reader, 0)?;
+        }
+        Ok(bytes as u64)
+    }
+
     /// Parses the columns.
     pub fn to_vec(&self) -> Result<Vec<ColumnSpec>, WireError> {
         let mut reader = Reader::new(self.bytes);
@@ -296,5 +353,49 @@ impl<'a> Columns<'a> {
             columns.push(ColumnSpec { keyspace, table, name, ty: read_type(&mut reader)? });
         }
         Ok(columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_columns_is_known_before_they_are_parsed() {
+        let column = |name: &str, ty: CqlType| ColumnSpec {
+            keyspace: "k".into(),
+            table: "t".into(),
+            name: name.into(),
+            ty,
+        };
+        let parsed_bytes = |columns: &[ColumnSpec]| {
+            let mut encoded = Vec::new();
+            put_columns(&mut encoded, columns, Version::V4);
+            let global = one_table(columns).is_some();
+            let mut reader = Reader::new(&encoded);
+            let read = Columns::read(&mut reader, columns.len(), global).unwrap();
+            assert_eq!(read.to_vec().unwrap().len(), columns.len());
+            read.parsed_bytes().unwrap()
+        };
+        let fields: Vec<(Arc<str>, CqlType)> = (0..2_000).map(|_| ("f".into(), CqlType::Int)).collect();
+        let udt = UserType { keyspace: "k".into(), name: "u".into(), fields, frozen: false };
+        let udt = CqlType::Udt(Arc::new(udt));
+        let of_fields = 2_000 * (size_of::<(Arc<str>, CqlType)>() + 16) as u64;
+        let one = parsed_bytes(&[column("a", udt.clone())]);
+        assert!(one > of_fields, "{one}");
+        assert!(parsed_bytes(&vec![column("a", udt.clone()); 10]) > 10 * of_fields);
+        let list = CqlType::List { element: Arc::new(udt.clone()), frozen: false };
+        let map = CqlType::Map { key: Arc::new(udt.clone()), value: Arc::new(list), frozen: false };
+        let tuple = CqlType::Tuple([map, udt.clone()].into());
+        assert!(parsed_bytes(&[column("a", tuple)]) > 3 * of_fields);
+        // Within a class name too.
+        let vector = CqlType::Vector { element: Arc::new(udt), dimension: 3 };
+        let of_vector = parsed_bytes(&[column("a", vector)]);
+        assert!(of_vector > of_fields, "{of_vector}");
+        let mut other = column("b", CqlType::Int);
+        other.table = "other".into();
+        let several = parsed_bytes(&[column(&"n".repeat(10_000), CqlType::Custom("c".into())), other]);
+        assert!((10_000..12_000).contains(&several), "{several}");
+        assert_eq!(parsed_bytes(&[]), 0);
     }
 }

@@ -20,13 +20,13 @@ use helenus_rpc_gateway::ClusterTables;
 use helenus_server::config::ServerConfig;
 use helenus_server::connection_budget::{Admitted, ConnectionBudget, Newcomer};
 use helenus_server::log::{Entry, Level, Log, SlowStatements};
-use helenus_server::native::Limits;
 use helenus_server::policy::FailurePolicies;
 use helenus_server::rpc::{RpcLimits, RpcServer};
 use helenus_tls::ServerTls;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -182,13 +182,13 @@ pub(super) fn run(host: &Host, flags: &GatewayFlags, config: &ServerConfig, log:
 /// Bytes of `memory_limit` that a gateway divides by itself: requests and answers in flight, long answers of nodes with their copy, and
 /// prepared statements. The rest is the account's, from which the calls of the old interface draw.
 fn outside_account(config: &ServerConfig) -> u64 {
-    let of_clients = config.limits.in_flight_bytes_max.saturating_add(unread_max(&config.limits));
+    let of_clients = config.limits.in_flight_bytes_max.saturating_add(unread_max(config));
     of_clients.saturating_add(config.memory_limit / 8 * 2).saturating_add(config.statements_bytes)
 }
 
 /// The most bytes of answers that clients have not taken.
-fn unread_max(limits: &Limits) -> u64 {
-    limits.in_flight_bytes_max.max(UNREAD_BYTES_MIN)
+fn unread_max(config: &ServerConfig) -> u64 {
+    config.limits.in_flight_bytes_max.max(UNREAD_BYTES_MIN.min(config.memory_limit / 4))
 }
 
 /// The room for long answers of nodes: an eighth of the memory, as each is copied twice on its way to the client.
@@ -215,9 +215,9 @@ pub(super) fn options(
         frame_bytes_max: limits.frame_bytes_max,
         message_bytes_max: limits.message_bytes_max,
         connections_max: limits.connections_max,
-        admission: Some(admission(&limits.budget)),
+        admission: Some(admission(&limits.budget, config.memory_limit / CONNECTIONS_PART)),
         bytes_max: limits.in_flight_bytes_max,
-        unread_bytes_max: unread_max(limits),
+        unread_bytes_max: unread_max(config),
         statements_bytes_max: config.statements_bytes,
         connections_max_per_address: limits.connections_max_per_address,
         handshake_timeout: limits.handshake_timeout,
@@ -232,13 +232,14 @@ pub(super) fn options(
 }
 
 /// Admits connections by the file descriptors of the process, which the old RPC interface, and a server that had the clients before, use
-/// too, and charges their memory.
-fn admission(budget: &Arc<ConnectionBudget>) -> Admission {
-    let budget = Arc::clone(budget);
+/// too, and charges their memory. `own_bytes`: those for connections alone.
+fn admission(budget: &Arc<ConnectionBudget>, own_bytes: u64) -> Admission {
+    let (budget, used) = (Arc::clone(budget), Arc::<AtomicU64>::default());
     Arc::new(move |address| match budget.enter(address) {
         Ok(admitted) => Ok(Box::new(ProcessPlace {
             budget: Arc::clone(&budget),
             charge: Mutex::new(Charge::force(Share::Arriving, 0)),
+            of_all: OwnBytes { used: Arc::clone(&used), max: own_bytes },
             newcomer: OnceLock::new(),
             _admitted: admitted,
         })),
@@ -246,10 +247,18 @@ fn admission(budget: &Arc<ConnectionBudget>) -> Admission {
     })
 }
 
+/// The bytes for connections alone: answers that nobody takes may have all others, and keep no client out.
+struct OwnBytes {
+    /// Those of all connections.
+    used: Arc<AtomicU64>,
+    max: u64,
+}
+
 /// The place of a gateway's connection in the process.
 struct ProcessPlace {
     budget: Arc<ConnectionBudget>,
     charge: Mutex<Charge>,
+    of_all: OwnBytes,
     newcomer: OnceLock<Arc<GatewayNewcomer>>,
     _admitted: Admitted,
 }
@@ -258,9 +267,13 @@ impl Place for ProcessPlace {
     fn take_memory(&self, bytes: u64) -> bool {
         let mut charge = self.charge.lock();
         let more = bytes.saturating_sub(charge.bytes());
-        let taken = Charge::try_take(Share::Arriving, more);
-        let has_room = more == 0 || taken.is_some();
+        let OwnBytes { used, max } = &self.of_all;
+        let is_own = used.load(Ordering::Relaxed).saturating_add(more) <= *max;
+        let taken = if is_own { None } else { Charge::try_take(Share::Arriving, more) };
+        let has_room = more == 0 || is_own || taken.is_some();
         if has_room {
+            used.fetch_add(bytes, Ordering::Relaxed);
+            used.fetch_sub(charge.bytes(), Ordering::Relaxed);
             // While they are taken, so that nobody else takes them in between.
             charge.resize(bytes);
         }
@@ -271,6 +284,12 @@ impl Place for ProcessPlace {
         let shown = self.newcomer.get_or_init(|| Arc::new(GatewayNewcomer(newcomer)));
         let shown: Weak<GatewayNewcomer> = Arc::downgrade(shown);
         self.budget.add_newcomer(shown);
+    }
+}
+
+impl Drop for ProcessPlace {
+    fn drop(&mut self) {
+        self.take_memory(0);
     }
 }
 
@@ -323,7 +342,9 @@ fn hinted(error: ClusterError, flags: &GatewayFlags) -> anyhow::Error {
     }
 }
 
-/// The bytes for answers that clients have not taken, at least.
+/// Connections have this part of the memory for themselves.
+const CONNECTIONS_PART: u64 = 16;
+/// The bytes for answers that clients have not taken, at least, where that is no more than a quarter of the memory.
 const UNREAD_BYTES_MIN: u64 = 64 << 20;
 /// How long requests in flight may take to be answered at the end.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -346,4 +367,31 @@ fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
         return Ok(());
     }
     bail!("not started: a gateway does not support\n  {}", reasons.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use helenus_host::account::{Split, is_full, set_limits};
+    use std::net::IpAddr;
+
+    /// The limits are those of the process, and no other test of this program has any.
+    #[test]
+    fn a_connection_has_memory_while_answers_have_all_of_the_account() {
+        const BYTES: u64 = 20 << 10;
+        set_limits(Split { shared: 1 << 20, one_more: 1 << 20 }, Duration::from_secs(5));
+        let unread = Charge::force(Share::Answers, 64 << 20);
+        let admits = admission(&ConnectionBudget::unbounded(), 10 * BYTES);
+        let enter = || admits(IpAddr::from([10, 0, 0, 1])).expect("no limit on connections");
+        let own: Vec<Box<dyn Place>> = (0..10).map(|_| enter()).collect();
+        assert!(is_full() && own.iter().all(|place| place.take_memory(BYTES)));
+        let next = enter();
+        assert!(!next.take_memory(BYTES), "more than that only while there is room");
+        drop(own);
+        assert!(next.take_memory(BYTES), "they came back");
+        drop(unread);
+        let more: Vec<Box<dyn Place>> = (0..20).map(|_| enter()).collect();
+        assert!(more.iter().all(|place| place.take_memory(BYTES)));
+        set_limits(Split { shared: u64::MAX, one_more: 0 }, Duration::from_secs(5));
+    }
 }
