@@ -347,6 +347,34 @@ fn a_snapshot_of_all_keyspaces_has_the_system_s_without_schema_files() {
 }
 
 #[test]
+fn a_database_with_snapshots_of_the_system_s_tables_opens_again_and_is_no_node() {
+    let mut server = Server::start();
+    let cql = Cql::connect(server.address());
+    cql.run(&format!("CREATE KEYSPACE admin_own {KEYSPACE}"));
+    cql.run("CREATE TABLE admin_own.t (k int PRIMARY KEY)");
+    cql.run("INSERT INTO admin_own.t (k) VALUES (1)");
+    let is_there = |server: &Server| {
+        let rows = Cql::connect(server.address()).rows("SELECT k FROM admin_own.t");
+        assert_eq!(rows.len(), 1);
+    };
+    for verb in [&["snapshot", "--tag", "whole"][..], &["scrub"], &["snapshot", "-t", "own", "system"], &["scrub", "system"]] {
+        server.admin(verb);
+        server.kill();
+        server.restart();
+        is_there(&server);
+    }
+    assert!(server.stop().success());
+    let scratch = TempDir::with_prefix("helenus-own-").expect("a temporary directory");
+    let exported = scratch.path().join("export");
+    tool(&["export", text(&exported), "--data", text(&server.data())]);
+    assert!(exported.join("admin_own").is_dir());
+    let told = refused(&["serve", "--adopt", text(&server.data())]);
+    assert!(told.contains("is a directory of Helenus already"), "{told}");
+    server.restart();
+    is_there(&server);
+}
+
+#[test]
 fn a_snapshot_outlives_its_table_and_is_taken_by_helenus_and_by_cassandra() {
     let server = Server::start();
     let cql = Cql::connect(server.address());

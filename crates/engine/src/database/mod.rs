@@ -46,6 +46,7 @@ pub use index_builds::{IndexBuildStatus, IndexBuilds};
 pub(crate) use index_builds::{rebuild, record_not_built};
 pub use open::OpenReport;
 pub use options::{DatabaseOptions, MemoryShares};
+pub(crate) use own_directory::is_database;
 pub use partition_locks::PartitionLock;
 pub use reading::ReadRequest;
 pub use shared::Database;

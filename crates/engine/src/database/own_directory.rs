@@ -8,8 +8,10 @@ use helenus_host::Disk;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Files and folders that only a database makes.
-const MARKS: [&str; 3] = ["host-id", "helenus.lock", "of-cassandra"];
+/// Files that only an opened database makes.
+const MARKS: [&str; 2] = ["host-id", "helenus.lock"];
+/// The folder of an adoption, which may be unfinished: the directory was never opened then.
+const OF_ADOPTION: &str = "of-cassandra";
 /// Folders of a database that its owner may have made before the first start, as links to other disks or mounts.
 const PREPARED: [&str; 5] = ["commitlog", "data", "export", "import", "restore"];
 /// Those of them that are empty before the first start.
@@ -21,12 +23,18 @@ const OF_FILE_SYSTEM: &str = "lost+found";
 /// The most names in a refusal.
 const NAMES_MAX: usize = 3;
 
+/// Whether a database was opened in a directory before: it has files that only a database makes, or a commit log of one, whose
+/// other files somebody may have removed. What else lies in the directory does not matter.
+pub fn is_database(disk: &dyn Disk, directory: &Path) -> bool {
+    MARKS.iter().any(|mark| disk.exists(&directory.join(mark))) || has_log(disk, &directory.join("commitlog"))
+}
+
 /// Refuses a directory with files that are not of a database. `beside` are names of files that the owner keeps in it knowingly.
 ///
 /// # Errors
 /// `Foreign`; the directory cannot be read.
 pub(super) fn check_is_own(disk: &dyn Disk, directory: &Path, beside: &[OsString]) -> Result<()> {
-    if !disk.is_dir(directory) || MARKS.iter().any(|mark| disk.exists(&directory.join(mark))) {
+    if !disk.is_dir(directory) || is_database(disk, directory) || disk.exists(&directory.join(OF_ADOPTION)) {
         return Ok(());
     }
     let mut foreign = Vec::new();
@@ -36,7 +44,7 @@ pub(super) fn check_is_own(disk: &dyn Disk, directory: &Path, beside: &[OsString
             foreign.push(name.to_string_lossy().into_owned());
         }
     }
-    if foreign.is_empty() || has_log(disk, &directory.join("commitlog")) {
+    if foreign.is_empty() {
         return Ok(());
     }
     foreign.sort();

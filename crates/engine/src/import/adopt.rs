@@ -11,7 +11,7 @@ use super::imports::Imports;
 use super::node_schema::node_schema;
 use super::{ImportError, ImportProgress};
 use crate::database::Database;
-use crate::database::{DatabaseOptions, DdlError};
+use crate::database::{DatabaseOptions, DdlError, is_database};
 use crate::error::Error;
 use crate::export::Exports;
 use crate::schema::{index_id, is_system_keyspace};
@@ -80,7 +80,7 @@ pub fn adopt(
             directory.display()
         )));
     };
-    if disk.exists(&directory.join("host-id")) && !disk.is_dir(&aside) {
+    if is_database(disk, directory) && !disk.is_dir(&aside) {
         return Err(ImportError::refused(format!(
             "{}: this is a directory of Helenus already; open it with --data",
             directory.display()
