@@ -59,6 +59,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HandshakeSocket<S> {
         Poll::Ready(Ok(written))
     }
 
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.socket).poll_write_vectored(context, parts))?;
+        self.left = self.left.map(|_| FLIGHT_BYTES_MAX);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_flush(context)
     }

@@ -324,7 +324,7 @@ impl<'a> Columns<'a> {
     pub fn parsed_bytes(&self) -> Result<u64, WireError> {
         let mut reader = Reader::new(self.bytes);
         let texts = |reader: &mut Reader<'_>, count: usize| -> Result<usize, WireError> {
-            (0..count).map(|_| Ok(ALLOCATION_BYTES + reader.string()?.len())).sum()
+            (0..count).map(|_| Ok::<usize, WireError>(ALLOCATION_BYTES + reader.string()?.len())).sum()
         };
         let mut bytes = if self.global { texts(&mut reader, 2)? } else { 0 };
         for _ in 0..self.count {

@@ -254,6 +254,18 @@ struct OwnBytes {
     max: u64,
 }
 
+impl OwnBytes {
+    fn have_room(&self, more: u64) -> bool {
+        self.used.load(Ordering::Relaxed).saturating_add(more) <= self.max
+    }
+
+    /// A connection has this many bytes instead of those that it had.
+    fn change(&self, before: u64, after: u64) {
+        self.used.fetch_add(after, Ordering::Relaxed);
+        self.used.fetch_sub(before, Ordering::Relaxed);
+    }
+}
+
 /// The place of a gateway's connection in the process.
 struct ProcessPlace {
     budget: Arc<ConnectionBudget>,
@@ -267,13 +279,11 @@ impl Place for ProcessPlace {
     fn take_memory(&self, bytes: u64) -> bool {
         let mut charge = self.charge.lock();
         let more = bytes.saturating_sub(charge.bytes());
-        let OwnBytes { used, max } = &self.of_all;
-        let is_own = used.load(Ordering::Relaxed).saturating_add(more) <= *max;
+        let is_own = self.of_all.have_room(more);
         let taken = if is_own { None } else { Charge::try_take(Share::Arriving, more) };
         let has_room = more == 0 || is_own || taken.is_some();
         if has_room {
-            used.fetch_add(bytes, Ordering::Relaxed);
-            used.fetch_sub(charge.bytes(), Ordering::Relaxed);
+            self.of_all.change(charge.bytes(), bytes);
             // While they are taken, so that nobody else takes them in between.
             charge.resize(bytes);
         }
@@ -372,26 +382,19 @@ fn refuse_unsupported(config: &ServerConfig) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use helenus_host::account::{Split, is_full, set_limits};
-    use std::net::IpAddr;
 
-    /// The limits are those of the process, and no other test of this program has any.
     #[test]
-    fn a_connection_has_memory_while_answers_have_all_of_the_account() {
-        const BYTES: u64 = 20 << 10;
-        set_limits(Split { shared: 1 << 20, one_more: 1 << 20 }, Duration::from_secs(5));
-        let unread = Charge::force(Share::Answers, 64 << 20);
-        let admits = admission(&ConnectionBudget::unbounded(), 10 * BYTES);
-        let enter = || admits(IpAddr::from([10, 0, 0, 1])).expect("no limit on connections");
-        let own: Vec<Box<dyn Place>> = (0..10).map(|_| enter()).collect();
-        assert!(is_full() && own.iter().all(|place| place.take_memory(BYTES)));
-        let next = enter();
-        assert!(!next.take_memory(BYTES), "more than that only while there is room");
-        drop(own);
-        assert!(next.take_memory(BYTES), "they came back");
-        drop(unread);
-        let more: Vec<Box<dyn Place>> = (0..20).map(|_| enter()).collect();
-        assert!(more.iter().all(|place| place.take_memory(BYTES)));
-        set_limits(Split { shared: u64::MAX, one_more: 0 }, Duration::from_secs(5));
+    fn connections_have_bytes_that_nothing_else_takes_and_give_them_back() {
+        let own = OwnBytes { used: Arc::default(), max: 100 };
+        assert!(own.have_room(100));
+        own.change(0, 100);
+        assert!(
+            own.have_room(0) && !own.have_room(1),
+            "what is more is taken where there is room for everything else"
+        );
+        own.change(100, 20);
+        assert!(own.have_room(80) && !own.have_room(81));
+        own.change(20, 0);
+        assert_eq!(own.used.load(Ordering::Relaxed), 0);
     }
 }
