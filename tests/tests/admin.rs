@@ -357,7 +357,12 @@ fn a_database_with_snapshots_of_the_system_s_tables_opens_again_and_is_no_node()
         let rows = Cql::connect(server.address()).rows("SELECT k FROM admin_own.t");
         assert_eq!(rows.len(), 1);
     };
-    for verb in [&["snapshot", "--tag", "whole"][..], &["scrub"], &["snapshot", "-t", "own", "system"], &["scrub", "system"]] {
+    for verb in [
+        &["snapshot", "--tag", "whole"][..],
+        &["scrub"],
+        &["snapshot", "-t", "own", "system"],
+        &["scrub", "system"],
+    ] {
         server.admin(verb);
         server.kill();
         server.restart();
@@ -366,7 +371,7 @@ fn a_database_with_snapshots_of_the_system_s_tables_opens_again_and_is_no_node()
     assert!(server.stop().success());
     let scratch = TempDir::with_prefix("helenus-own-").expect("a temporary directory");
     let exported = scratch.path().join("export");
-    tool(&["export", text(&exported), "--data", text(&server.data())]);
+    tool(&["export", text(&exported), "admin_own", "--data", text(&server.data())]);
     assert!(exported.join("admin_own").is_dir());
     let told = refused(&["serve", "--adopt", text(&server.data())]);
     assert!(told.contains("is a directory of Helenus already"), "{told}");

@@ -108,7 +108,8 @@ pub(crate) async fn send_present(
     let turn = context.target.pace.turn(1).await;
     let state = present(context, table, name).await?;
     let (state, now_s) = (&state, context.database().now_s());
-    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }, turn).await?;
+    send(&context.target, &SentList { table, name, state, may_be_there: true, newest_us, now_s }, turn)
+        .await?;
     lock.done();
     Ok(())
 }

@@ -34,8 +34,8 @@ fn has_data(disk: &dyn Disk, folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::{Database, DatabaseOptions};
     use crate::checked_name::CheckedName;
+    use crate::database::{Database, DatabaseOptions};
     use crate::error::Error;
     use crate::snapshot::Snapshots;
     use helenus_host::Host;
@@ -67,10 +67,12 @@ mod tests {
     #[test]
     fn a_database_with_a_snapshot_of_all_keyspaces_opens_again_by_each_of_its_marks() {
         let host = helenus_host::memory::host();
-        let open = || Database::open(host.clone(), DatabaseOptions::new("/ours")).map(|(database, _)| database);
+        let open =
+            || Database::open(host.clone(), DatabaseOptions::new("/ours")).map(|(database, _)| database);
         let database = open().unwrap();
         let schema = database.schema();
-        let tables: Vec<_> = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values().cloned()).collect();
+        let tables: Vec<_> =
+            schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values().cloned()).collect();
         let name = CheckedName::new("snapshot", "whole").unwrap();
         Snapshots::of(&database).take(&tables, &name, true).unwrap();
         let snapshot = Path::new("/ours/data/system").join(LOCAL).join("snapshots/whole");
