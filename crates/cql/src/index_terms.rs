@@ -11,6 +11,7 @@ use helenus_model::packed::unpack;
 use helenus_model::row::{RowBuf, RowView};
 use helenus_model::schema::{Column, ColumnKind};
 use helenus_model::types::{CqlType, key_values};
+use std::cell::Cell;
 
 /// The memory of an index's term while it is computed, for each byte of its value: the decimal digits, one a byte, or the
 /// two texts of an analyzer of which the later is made from the earlier.
@@ -22,6 +23,9 @@ const ANALYZED_BYTES_A_STEP: usize = 16;
 /// The longest text that is searched where an analyzer transforms it: nothing interrupts that for about a tenth of a second. The
 /// texts that it can equal have at most 64 KiB, and no text becomes 32 times shorter.
 const ANALYZED_BYTES_MAX: usize = 2 << 20;
+
+/// The most steps of all terms of one write: a quarter of a second.
+const WRITE_STEPS_MAX: usize = 250_000;
 
 impl RequestBudget<'_> {
     /// Counts the steps of an index's term of a value, and asks for the memory of its digits and its transformed text.
@@ -61,15 +65,25 @@ impl RequestBudget<'_> {
     /// replace.
     ///
     /// # Errors
-    /// As `term`.
+    /// As `term`; together they would take too long, and nothing interrupts a write that is being applied.
     pub fn terms_of(&self, mutation: &Mutation) -> Result<()> {
+        let terms = TermsOfWrite { work: self, steps: Cell::new(0) };
         mutation.updates.iter().try_for_each(|update| match update.table.indexes.is_empty() {
             true => Ok(()),
-            false => self.terms_of_partition(update),
+            false => terms.of_partition(update),
         })
     }
+}
 
-    fn terms_of_partition(&self, update: &PartitionUpdate) -> Result<()> {
+/// The terms of one write.
+struct TermsOfWrite<'w> {
+    work: &'w RequestBudget<'w>,
+    /// Their steps by now.
+    steps: Cell<usize>,
+}
+
+impl TermsOfWrite<'_> {
+    fn of_partition(&self, update: &PartitionUpdate) -> Result<()> {
         let table = &update.table;
         let (mut row, mut on_key) = (RowBuf::default(), false);
         for change in update.changes.iter() {
@@ -90,7 +104,7 @@ impl RequestBudget<'_> {
                     ColumnKind::Clustering => {
                         self.long_term(&column.ty, row.clustering(column.position).unwrap_or_default())?;
                     }
-                    ColumnKind::Static | ColumnKind::Regular => self.terms_of_cells(column, row)?,
+                    ColumnKind::Static | ColumnKind::Regular => self.of_cells(column, row)?,
                 }
             }
             if on_key {
@@ -104,10 +118,22 @@ impl RequestBudget<'_> {
 
     /// As `term`; those of short values are part of what a write costs.
     fn long_term(&self, ty: &CqlType, value: &[u8]) -> Result<()> {
-        if value.len() <= cost::SHORT_BYTES { Ok(()) } else { self.term(ty, value) }
+        if value.len() <= cost::SHORT_BYTES {
+            return Ok(());
+        }
+        self.work.term(ty, value)?;
+        let steps = self.steps.get().saturating_add(cost::text(ty, value));
+        self.steps.set(steps);
+        if steps > WRITE_STEPS_MAX {
+            return Err(CqlError::Invalid(
+                "The indexes of this write would take too long with numbers of so many digits: write fewer at once, or round them"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
-    fn terms_of_cells(&self, column: &Column, row: RowView<'_>) -> Result<()> {
+    fn of_cells(&self, column: &Column, row: RowView<'_>) -> Result<()> {
         // A cell that is replaced has a term too, of about as long a value.
         let twice = |ty: &CqlType, value: &[u8]| {
             self.long_term(ty, value)?;
