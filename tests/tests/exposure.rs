@@ -114,7 +114,8 @@ fn certificates_of_clients_stand_for_a_login() {
 fn metrics_ask_for_a_login_where_others_reach_them() {
     let Some(address) = own_address() else { return };
     let far = format!("{address}:0");
-    let logins = ["--memory", "--authenticator", "PasswordAuthenticator", "--allow-default-password"];
+    // With a directory: without one there is no socket for the admin tool.
+    let logins = ["--authenticator", "PasswordAuthenticator", "--allow-default-password"];
     let server = Server::start_with(&[&logins[..], &["--http", &far]].concat());
     let http = printed(&server, "http");
     for (header, is_let_in) in [
