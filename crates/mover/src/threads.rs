@@ -134,7 +134,7 @@ pub(crate) mod tests {
     async fn work_that_nobody_waits_for_any_more_is_waited_for_by_idle() {
         let threads = Threads::new(&helenus_host::real::host());
         let (begins, begun) = tokio::sync::oneshot::channel();
-        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let (end, ends) = std::sync::mpsc::sync_channel::<()>(1);
         let task = tokio::spawn({
             let threads = Arc::clone(&threads);
             async move {
