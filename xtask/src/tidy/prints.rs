@@ -50,9 +50,9 @@ fn is_broken(line: &str) -> bool {
     let mut quotes = 0;
     while let Some(at) = rest.find(['"', ' ']) {
         let (before, after) = rest.split_at(at);
-        if after.starts_with('"') {
+        if let Some(behind) = after.strip_prefix('"') {
             quotes += usize::from(!before.ends_with('\\'));
-            rest = &after[1..];
+            rest = behind;
             continue;
         }
         let blanks = after.len() - after.trim_start_matches(' ').len();
